@@ -1,0 +1,151 @@
+# make help lists the targets.  Everything is built below build/.
+
+SHELL       := /bin/bash
+CC          := gcc
+PYTHON      := /usr/bin/python3
+BUILD       := build
+NGINX       := /usr/sbin/nginx
+NGINX_SRC   := /usr/share/nginx/src
+
+ROOMS       := core index state schedule kv_events service
+LIBS        := -lxxhash -lpthread -lm
+
+WARN        := -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
+               -Wmissing-prototypes -Wstrict-prototypes
+CFLAGS_LIB  := $(WARN) -D_GNU_SOURCE -O2 -g -fno-strict-aliasing -Isrc
+SANITIZE    := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+               -fno-omit-frame-pointer -O1
+
+# The rooms a unit test of a room may be linked with: its own and those below.
+LINK_core      := core
+LINK_index     := core index
+LINK_state     := core state
+LINK_schedule  := core schedule
+LINK_kv_events := core index kv_events
+LINK_service   := $(ROOMS)
+
+lib_sources  = $(foreach room,$(1),$(wildcard src/$(room)/*.c))
+lib_objects  = $(patsubst src/%.c,$(BUILD)/$(1)/%.o,$(call lib_sources,$(2)))
+HEADERS     := $(wildcard src/*/*.h)
+
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+
+# Library objects, once a flavour: obj (plain), asan, crash.
+
+$(BUILD)/obj/%.o: src/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -c -o $@ $<
+
+$(BUILD)/asan/%.o: src/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) -c -o $@ $<
+
+$(BUILD)/crash/%.o: src/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -DSEL_CRASH_TEST -c -o $@ $<
+
+
+# Unit tests: t/unit/ROOM/NAME.c is linked with the objects of LINK_ROOM.
+# The state room's tests are built with crash points.
+
+UNIT := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(wildcard t/unit/*/*.c))
+
+define unit_rules
+$(BUILD)/unit/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
+        $$(call lib_objects,$(2),$(LINK_$(1)))
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_LIB) $(3) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
+	    -lcmocka -ljansson $(LIBS)
+
+$(BUILD)/unit-asan/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
+        $$(call lib_objects,asan,$(LINK_$(1)))
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
+	    -lcmocka -ljansson $(LIBS)
+endef
+
+$(foreach room,core index schedule kv_events service,\
+    $(eval $(call unit_rules,$(room),obj,)))
+$(eval $(call unit_rules,state,crash,-DSEL_CRASH_TEST))
+
+.PHONY: unit
+unit: $(UNIT)                   ## C unit tests
+	CMOCKA_MESSAGE_OUTPUT=tap prove --exec '' $(UNIT)
+
+
+# The module, for the packaged nginx.
+
+SO := $(BUILD)/ngx_http_select_module.so
+
+MODULE_SOURCES := ngx_select_module.c $(wildcard src/*/*.c)
+
+.PHONY: build
+build: $(SO)                    ## the module; ends with nginx -t
+	@mkdir -p $(BUILD)/run
+	@sed 's|build/|$(BUILD)/|' conf/nginx.conf > $(BUILD)/run/check.conf
+	$(NGINX) -p $(CURDIR) -c $(BUILD)/run/check.conf -t -q
+
+# configure runs again when a file comes or goes
+
+$(BUILD)/nginx/files: FORCE
+	@mkdir -p $(@D)
+	@echo $(MODULE_SOURCES) $(HEADERS) | cmp -s - $@ || \
+	    echo $(MODULE_SOURCES) $(HEADERS) > $@
+
+$(BUILD)/nginx/Makefile: config module.map $(BUILD)/nginx/files
+	@echo configure; here=$(CURDIR); out=$$(realpath $(BUILD)/nginx); \
+	cd $(NGINX_SRC) && . ./conf_flags && \
+	./configure "$${NGX_CONF_FLAGS[@]}" --builddir="$$out" \
+	    --add-dynamic-module="$$here" \
+	    --with-cc-opt="$$(dpkg-buildflags --get CFLAGS) -fPIC \
+	                   $$(dpkg-buildflags --get CPPFLAGS)" \
+	    --with-ld-opt="$$(dpkg-buildflags --get LDFLAGS) -fPIC" \
+	    > "$$out/configure.log" 2>&1 || { cat "$$out/configure.log"; exit 1; }
+
+$(SO): $(BUILD)/nginx/Makefile $(MODULE_SOURCES) $(HEADERS)
+	@echo compile $(SO); \
+	$(MAKE) -f $(abspath $(BUILD))/nginx/Makefile -C $(NGINX_SRC) modules \
+	    > $(BUILD)/nginx/make.log 2>&1 || \
+	    { grep -A5 -E 'error:|Error ' $(BUILD)/nginx/make.log; exit 1; }
+	@cp $(BUILD)/nginx/ngx_http_select_module.so $@
+
+.PHONY: FORCE
+FORCE:
+
+
+# Using it.
+
+.PHONY: demo stop run
+demo: deps-demo $(SO)           ## selector, three simulated engines, a trace
+	$(PYTHON) conf/demo/demo.py --build $(BUILD) --nginx $(NGINX)
+
+stop:                           ## ends what `make demo` left running
+	$(PYTHON) conf/demo/demo.py --build $(BUILD) --stop
+
+run: deps-build $(SO)           ## the selector alone, in the foreground
+	@mkdir -p $(BUILD)/run
+	exec $(NGINX) -p $(CURDIR) -c conf/nginx.conf -g 'daemon off;'
+
+
+# Debian packages: installs those of packages.txt that are missing.
+
+PACKAGES = $(shell awk '$$1 ~ /^($(1))$$/ { print $$2 }' packages.txt)
+
+.PHONY: deps-build deps-demo deps-test
+deps-build: ; @$(call install,build)
+deps-demo:  ; @$(call install,build|demo)
+deps-test:  ; @$(call install,build|demo|test)
+
+define install
+missing=; \
+for package in $(call PACKAGES,$(1)); do \
+    dpkg-query -W -f '$${Status}' $$package 2> /dev/null \
+        | grep -q 'ok installed' || missing="$$missing $$package"; \
+done; \
+[ -z "$$missing" ] || { echo "installing$$missing"; \
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qq -y --no-install-recommends $$missing; }
+endef

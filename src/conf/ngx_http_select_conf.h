@@ -1,0 +1,75 @@
+/*
+ * The configuration: what the directives of docs/directives.md set.
+ */
+
+#ifndef NGX_HTTP_SELECT_CONF_H
+#define NGX_HTTP_SELECT_CONF_H
+
+#include "ngx/ngx_http_select.h"
+#include "service/sel_settings.h"
+
+
+/* marks a floating-point setting that no directive has set */
+#define NGX_HTTP_SELECT_UNSET  (-1.0)
+
+/* "off" of a threshold */
+#define NGX_HTTP_SELECT_OFF    (-2.0)
+
+/* floating-point settings, see ngx_http_select_number.h */
+#define NGX_HTTP_SELECT_NUMBERS  9
+
+
+typedef struct {
+    ngx_shm_zone_t  *zone;              /* NULL: the module has no work */
+    ngx_str_t        zone_name;
+    ngx_flag_t       kv_events;
+    ngx_int_t        indexer_threads;   /* accepted, without effect */
+    size_t           index_memory;
+
+    /* where settings of the http level come from, for the log */
+    const char      *kv_events_from;
+    const char      *track_prefill_tokens_from;
+    const char      *numbers_from[NGX_HTTP_SELECT_NUMBERS];
+} ngx_http_select_main_conf_t;
+
+
+typedef struct {
+    ngx_http_core_loc_conf_t  *parent;  /* of the location around */
+    ngx_http_handler_pt    handler;     /* of this very location */
+    double                 overlap_score_credit;
+    double                 overlap_score_credit_decay;
+    double                 prefill_load_scale;
+    double                 active_request_weight;
+    double                 host_cache_weight;
+    double                 disk_cache_weight;
+    double                 temperature;
+    double                 prefill_busy_threshold;
+    double                 decode_busy_threshold;
+    ngx_flag_t             track_prefill_tokens;
+    sel_route_settings_t   settings;    /* compiled from the above */
+} ngx_http_select_loc_conf_t;
+
+
+/* handlers that select_service and select_status put into locations */
+typedef struct {
+    ngx_http_handler_pt    service;
+    ngx_http_handler_pt    status;
+} ngx_http_select_handlers_t;
+
+
+void *ngx_http_select_create_main_conf(ngx_conf_t *cf);
+char *ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf);
+void *ngx_http_select_create_loc_conf(ngx_conf_t *cf);
+char *ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+
+/* Logs the effective settings of the http level, one line. */
+void ngx_http_select_log_settings(ngx_cycle_t *cycle,
+    ngx_http_select_main_conf_t *mcf);
+
+extern ngx_command_t  ngx_http_select_commands[];
+
+/* set by the module before the configuration is read */
+extern ngx_http_select_handlers_t  ngx_http_select_handlers;
+
+#endif /* NGX_HTTP_SELECT_CONF_H */

@@ -1,0 +1,124 @@
+/*
+ * What the API families share.
+ */
+
+#include "http/ngx_http_select_api.h"
+#include "http/ngx_http_select_path.h"
+
+
+static ngx_int_t ngx_http_select_filter(ngx_http_select_call_t *call,
+    const char *name, sel_str_t *value);
+
+
+ngx_int_t
+ngx_http_select_fault(ngx_http_select_call_t *call, const sel_fault_t *fault)
+{
+    static const ngx_uint_t  statuses[] = {
+        NGX_HTTP_INTERNAL_SERVER_ERROR,
+        NGX_HTTP_BAD_REQUEST,
+        NGX_HTTP_NOT_FOUND,
+        NGX_HTTP_SERVICE_UNAVAILABLE,
+        NGX_HTTP_SERVICE_UNAVAILABLE,
+        NGX_HTTP_INTERNAL_SERVER_ERROR
+    };
+
+    return ngx_http_select_send_error(call->r, statuses[fault->class],
+                                      fault->text);
+}
+
+
+ngx_int_t
+ngx_http_select_refuse(ngx_http_select_call_t *call, const sel_json_t *json)
+{
+    sel_fault_t  fault;
+
+    if (json->status == SEL_JSON_NO_MEMORY) {
+        (void) sel_fault_memory(&fault);
+        return ngx_http_select_fault(call, &fault);
+    }
+
+    if (json->status == SEL_JSON_SYNTAX) {
+        sel_count(call->service->zone, SEL_COUNT_BODY_SYNTAX, 1);
+        (void) sel_fault(&fault, &call->arena, SEL_FAULT_BAD_REQUEST,
+                         "Failed to parse the request body as JSON: %s",
+                         json->message);
+
+        return ngx_http_select_fault(call, &fault);
+    }
+
+    sel_count(call->service->zone, SEL_COUNT_BODY_DATA, 1);
+    (void) sel_fault(&fault, &call->arena, SEL_FAULT_BAD_REQUEST,
+                     "Failed to deserialize the JSON body into the target "
+                     "type: %s", json->message);
+
+    return ngx_http_select_send_error(call->r, NGX_HTTP_SELECT_UNPROCESSABLE,
+                                      fault.text);
+}
+
+
+ngx_int_t
+ngx_http_select_send_record(ngx_http_select_call_t *call, ngx_uint_t status,
+    sel_str_t record)
+{
+    sel_buf_t  *buf;
+
+    buf = ngx_http_select_buf(call->r);
+
+    if (buf == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    sel_buf_str(buf, record);
+
+    return ngx_http_select_send(call->r, status, ngx_http_select_json, buf);
+}
+
+
+ngx_int_t
+ngx_http_select_filters(ngx_http_select_call_t *call, sel_str_t *model_name,
+    sel_str_t *routing_group)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_select_filter(call, "model_name", model_name);
+
+    return rc != NGX_DECLINED ? rc
+           : ngx_http_select_filter(call, "routing_group", routing_group);
+}
+
+
+/* NGX_DECLINED: nothing wrong with it. */
+
+static ngx_int_t
+ngx_http_select_filter(ngx_http_select_call_t *call, const char *name,
+    sel_str_t *value)
+{
+    char       *text;
+    ngx_str_t   decoded;
+
+    *value = (sel_str_t) { 0, NULL };
+
+    switch (ngx_http_select_query(call->r, name, &decoded)) {
+
+    case NGX_DECLINED:
+        return NGX_DECLINED;
+
+    case NGX_OK:
+        *value = (sel_str_t) { decoded.len, decoded.data };
+        return NGX_DECLINED;
+
+    case NGX_ABORT:
+        text = sel_arena_printf(&call->arena, "Failed to deserialize query "
+                                "string: duplicate field `%s`", name);
+
+        if (text != NULL) {
+            return ngx_http_select_send_text(call->r, NGX_HTTP_BAD_REQUEST,
+                                             text);
+        }
+
+        /* fall through */
+
+    default:
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}

@@ -1,0 +1,64 @@
+/*
+ * Records of one size that are known by number, from 1.  A record's address
+ * holds only until the next sel_pool_reserve().
+ */
+
+#ifndef SEL_POOL_H
+#define SEL_POOL_H
+
+#include "index/sel_memory.h"
+
+
+typedef struct {
+    uint32_t           free;    /* first free record, 0: none */
+    uint32_t           used;
+} sel_pool_chunk_t;
+
+
+typedef struct {
+    uint8_t           *base;
+    size_t             bytes;
+    sel_pool_chunk_t  *chunks;
+    uint32_t           chunks_n;
+    uint32_t           width;   /* of a record, at least 4 */
+    uint32_t           top;     /* numbers up to here are used or free */
+    uint32_t           used;
+    uint32_t           open;    /* no chunk below has a free record */
+} sel_pool_t;
+
+
+void sel_pool_init(sel_pool_t *pool, uint32_t width);
+
+/* Frees the memory; the pool is empty and usable. */
+void sel_pool_reset(sel_pool_t *pool, sel_memory_t *memory);
+
+/* Makes sure that the next sel_pool_get() finds a record. */
+bool sel_pool_reserve(sel_pool_t *pool, sel_memory_t *memory);
+
+/* Takes a record after sel_pool_reserve(); its content is undefined. */
+uint32_t sel_pool_get(sel_pool_t *pool);
+
+/* Gives a record back; its first four bytes are overwritten. */
+void sel_pool_put(sel_pool_t *pool, uint32_t number);
+
+/* Gives memory back that is not needed any more. */
+void sel_pool_settle(sel_pool_t *pool, sel_memory_t *memory);
+
+/* Memory in use, in bytes. */
+size_t sel_pool_bytes(const sel_pool_t *pool);
+
+/*
+ * Verifies the pool: NULL, or what is wrong.  seen has a 1 for every number
+ * that the caller knows to be used, and a 0 for the others up to top.
+ */
+const char *sel_pool_check(const sel_pool_t *pool, const uint8_t *seen);
+
+
+static inline void *
+sel_pool_at(const sel_pool_t *pool, uint32_t number)
+{
+    return pool->base + (size_t) number * pool->width;
+}
+
+
+#endif /* SEL_POOL_H */

@@ -1,0 +1,487 @@
+/*
+ * The home of a key is key * homes / 2^64, so the order of keys is the order
+ * of homes, and the array is kept sorted: an entry lies at its home or, if
+ * smaller keys fill it, in the first slot behind them.  A search goes from
+ * the home to the first key that is not smaller; an insertion shifts the
+ * entries behind it to the next gap, a deletion shifts back those that are
+ * not at home.  The layout depends on the keys alone.  Nothing wraps around:
+ * behind the last home lie spare slots, more are added when they fill up.
+ *
+ * Any number of homes will do, so the table grows by an eighth, in place.
+ * All homes move up then, and the entries follow one by one from the top:
+ * keys up to `last` are still at their low home, larger ones at the high one.
+ * As the high home of a key is never below its low one, homes remain in the
+ * order of keys at every moment of it, and search, insertion and deletion
+ * work as ever.  Every insertion carries the growth some slots further,
+ * enough to end it before the next one is due; no operation handles the whole
+ * table.  Shrinking to the half is the same backwards: `last` goes up, and
+ * the entries move down from the bottom.
+ *
+ * An empty slot is all zero.
+ */
+
+#include "index/sel_table.h"
+
+
+#define SEL_TABLE_SPARE  32         /* slots behind the last home */
+#define SEL_TABLE_LEAST  32         /* homes to grow by, at least */
+
+
+static bool sel_table_resize(sel_table_t *table, uint64_t total,
+    sel_memory_t *memory);
+static bool sel_table_grow(sel_table_t *table, sel_memory_t *memory);
+static bool sel_table_shrink(sel_table_t *table);
+static void sel_table_truncate(sel_table_t *table, sel_memory_t *memory);
+static void sel_table_advance(sel_table_t *table, sel_memory_t *memory,
+    uint32_t budget);
+static inline void *sel_table_insert_by(sel_table_t *table, uint64_t key,
+    uint32_t width);
+static inline void sel_table_delete_by(sel_table_t *table, uint8_t *p,
+    uint32_t width);
+static inline void sel_table_upwards(sel_table_t *table, uint32_t budget,
+    uint32_t width);
+static inline void sel_table_downwards(sel_table_t *table, uint32_t budget,
+    uint32_t width);
+static inline void sel_table_move(sel_table_t *table, uint8_t *p,
+    uint64_t last, uint32_t width);
+static uint64_t sel_table_first_key(uint32_t homes, uint32_t pos);
+
+
+static inline bool
+sel_table_used(const uint8_t *slot)
+{
+    return ((const sel_slot_t *) slot)->value != 0;
+}
+
+
+static inline uint64_t
+sel_table_key(const uint8_t *slot)
+{
+    return ((const sel_slot_t *) slot)->key;
+}
+
+
+void
+sel_table_init(sel_table_t *table, uint16_t width)
+{
+    memset(table, 0, sizeof(sel_table_t));
+
+    table->width = width;
+}
+
+
+void
+sel_table_reset(sel_table_t *table, sel_memory_t *memory)
+{
+    sel_memory_free(memory, table->slots, table->bytes);
+    sel_table_init(table, table->width);
+}
+
+
+bool
+sel_table_reserve(sel_table_t *table, sel_memory_t *memory)
+{
+    if (table->low != table->high) {
+        sel_table_advance(table, memory, SEL_TABLE_STEP);
+
+    } else if (table->count >= table->limit
+               && !sel_table_grow(table, memory))
+    {
+        return false;
+    }
+
+    return sel_table_room(table)
+           || sel_table_resize(table, (uint64_t) table->total
+                                      + SEL_TABLE_SPARE, memory);
+}
+
+
+bool
+sel_table_room(const sel_table_t *table)
+{
+    return table->total != 0
+           && !sel_table_used(sel_table_at(table, table->total - 2,
+                                           table->width));
+}
+
+
+static bool
+sel_table_resize(sel_table_t *table, uint64_t total, sel_memory_t *memory)
+{
+    void    *slots;
+    size_t   bytes;
+
+    bytes = sel_memory_round(total * table->width);
+
+    if (bytes / table->width > UINT32_MAX) {
+        return false;
+    }
+
+    slots = sel_memory_resize(memory, table->slots, table->bytes, bytes);
+
+    if (slots == NULL) {
+        return false;
+    }
+
+    table->slots = slots;
+    table->bytes = bytes;
+    table->total = (uint32_t) (bytes / table->width);
+
+    return true;
+}
+
+
+static bool
+sel_table_grow(sel_table_t *table, sel_memory_t *memory)
+{
+    uint32_t  more, total;
+
+    more = table->high / 8;
+    more = more < SEL_TABLE_LEAST ? SEL_TABLE_LEAST : more;
+    total = table->total == 0 ? SEL_TABLE_SPARE : table->total;
+
+    if (!sel_table_resize(table, (uint64_t) total + more, memory)) {
+        return false;
+    }
+
+    table->high = table->total - SEL_TABLE_SPARE;
+    table->low = table->count == 0 ? table->high : table->low;
+    table->limit = table->high - table->high / 5;
+    table->last = UINT64_MAX;
+
+    return true;
+}
+
+
+/* Begins to shrink if three quarters are empty. */
+
+static bool
+sel_table_shrink(sel_table_t *table)
+{
+    size_t  bytes, homes;
+
+    if (table->count >= table->high / 4 || table->high <= SEL_TABLE_LEAST) {
+        return false;
+    }
+
+    bytes = sel_memory_round(((size_t) table->high / 2 + SEL_TABLE_SPARE)
+                             * table->width);
+    homes = bytes / table->width - SEL_TABLE_SPARE;
+
+    if (homes >= table->high - table->high / 4) {
+        return false;
+    }
+
+    /* the home of key 0 is 0 either way */
+    table->last = 0;
+    table->low = (uint32_t) homes;
+    table->limit = table->low - table->low / 5;
+    table->shrinking = true;
+
+    return true;
+}
+
+
+static void
+sel_table_truncate(sel_table_t *table, sel_memory_t *memory)
+{
+    void      *slots;
+    size_t     bytes;
+    uint32_t   end;
+
+    table->high = table->low;
+    table->shrinking = false;
+
+    end = table->high;
+
+    while (sel_table_used(sel_table_at(table, end, table->width))) {
+        end++;
+    }
+
+    end = end + 2 < table->high + SEL_TABLE_SPARE
+          ? table->high + SEL_TABLE_SPARE : end + 2;
+    bytes = sel_memory_round((size_t) end * table->width);
+
+    if (bytes >= table->bytes) {
+        return;
+    }
+
+    slots = sel_memory_resize(memory, table->slots, table->bytes, bytes);
+
+    if (slots != NULL) {
+        table->slots = slots;
+        table->bytes = bytes;
+        table->total = (uint32_t) (bytes / table->width);
+    }
+}
+
+
+void *
+sel_table_insert(sel_table_t *table, uint64_t key)
+{
+    if (table->width == SEL_TABLE_WIDE) {
+        return sel_table_insert_by(table, key, SEL_TABLE_WIDE);
+    }
+
+    return sel_table_insert_by(table, key, SEL_TABLE_NARROW);
+}
+
+
+static inline void *
+sel_table_insert_by(sel_table_t *table, uint64_t key, uint32_t width)
+{
+    uint8_t  *p, *q;
+
+    p = sel_table_at(table, sel_table_home(table, key), width);
+
+    while (sel_table_used(p) && sel_table_key(p) < key) {
+        p += width;
+    }
+
+    for (q = p; sel_table_used(q); q += width) { /* void */ }
+
+    memmove(p + width, p, (size_t) (q - p));
+    memset(p, 0, width);
+    memcpy(p, &key, sizeof(uint64_t));
+
+    table->count++;
+
+    return p;
+}
+
+
+void
+sel_table_delete(sel_table_t *table, void *slot)
+{
+    if (table->width == SEL_TABLE_WIDE) {
+        sel_table_delete_by(table, slot, SEL_TABLE_WIDE);
+
+    } else {
+        sel_table_delete_by(table, slot, SEL_TABLE_NARROW);
+    }
+}
+
+
+static inline void
+sel_table_delete_by(sel_table_t *table, uint8_t *p, uint32_t width)
+{
+    uint8_t   *q;
+    uint32_t   pos;
+
+    pos = (uint32_t) ((size_t) (p - table->slots) / width);
+
+    for (q = p + width; sel_table_used(q); q += width) {
+        if (sel_table_home(table, sel_table_key(q)) == ++pos) {
+            break;
+        }
+    }
+
+    memmove(p, p + width, (size_t) (q - p) - width);
+    memset(q - width, 0, width);
+
+    table->count--;
+}
+
+
+bool
+sel_table_settle(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
+{
+    if (table->count == 0) {
+        sel_table_reset(table, memory);
+        return true;
+    }
+
+    if (table->low == table->high && !sel_table_shrink(table)) {
+        return true;
+    }
+
+    sel_table_advance(table, memory, budget);
+
+    /* a growth without room goes on with the next insertion */
+    return !table->shrinking && !sel_table_room(table);
+}
+
+
+static void
+sel_table_advance(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
+{
+    if (table->width == SEL_TABLE_WIDE) {
+        if (table->shrinking) {
+            sel_table_downwards(table, budget, SEL_TABLE_WIDE);
+
+        } else {
+            sel_table_upwards(table, budget, SEL_TABLE_WIDE);
+        }
+
+    } else {
+        if (table->shrinking) {
+            sel_table_downwards(table, budget, SEL_TABLE_NARROW);
+
+        } else {
+            sel_table_upwards(table, budget, SEL_TABLE_NARROW);
+        }
+    }
+
+    if (table->shrinking && table->last == UINT64_MAX) {
+        sel_table_truncate(table, memory);
+    }
+}
+
+
+/*
+ * The largest key at its low home is in the run at the last low home, or in
+ * the first used slot below that.
+ */
+
+static inline void
+sel_table_upwards(sel_table_t *table, uint32_t budget, uint32_t width)
+{
+    uint8_t   *p;
+    uint32_t   pos;
+
+    for ( ; budget != 0 && sel_table_room(table); budget--) {
+
+        pos = sel_table_home(table, table->last);
+        p = sel_table_at(table, pos, width);
+
+        while (sel_table_used(p) && sel_table_key(p) <= table->last) {
+            p += width;
+            pos++;
+        }
+
+        while (pos != 0 && !sel_table_used(p - width)) {
+
+            if (--budget == 0) {
+                table->last = sel_table_first_key(table->low, pos) - 1;
+                return;
+            }
+
+            p -= width;
+            pos--;
+        }
+
+        if (pos == 0 || sel_table_key(p - width) == 0) {
+            table->low = table->high;
+            return;
+        }
+
+        sel_table_move(table, p - width, sel_table_key(p - width) - 1, width);
+    }
+}
+
+
+/*
+ * The smallest key at its high home is in the first used slot behind the high
+ * home of `last`, apart from keys up to `last` that lie there.
+ */
+
+static inline void
+sel_table_downwards(sel_table_t *table, uint32_t budget, uint32_t width)
+{
+    uint8_t   *p;
+    uint32_t   pos;
+
+    for ( ; budget != 0; budget--) {
+
+        pos = (uint32_t) (((unsigned __int128) table->last * table->high)
+                          >> 64);
+        p = sel_table_at(table, pos, width);
+
+        while (sel_table_used(p) && sel_table_key(p) <= table->last) {
+            p += width;
+            pos++;
+        }
+
+        while (pos + 1 < table->total && !sel_table_used(p)) {
+
+            if (budget == 0) {
+                table->last = sel_table_first_key(table->high, pos) - 1;
+                return;
+            }
+
+            p += width;
+            pos++;
+            budget -= pos < table->high;
+        }
+
+        if (pos + 1 == table->total) {
+            table->last = UINT64_MAX;
+            return;
+        }
+
+        sel_table_move(table, p, sel_table_key(p), width);
+    }
+}
+
+
+/* Carries an entry over to its other home. */
+
+static inline void
+sel_table_move(sel_table_t *table, uint8_t *p, uint64_t last, uint32_t width)
+{
+    sel_wide_slot_t  copy;
+
+    memcpy(&copy, p, width);
+
+    sel_table_delete_by(table, p, width);
+
+    table->last = last;
+
+    p = sel_table_insert_by(table, copy.key, width);
+    memcpy(p, &copy, width);
+}
+
+
+/* The smallest key whose home is pos, which is not 0. */
+
+static uint64_t
+sel_table_first_key(uint32_t homes, uint32_t pos)
+{
+    return (uint64_t) ((((unsigned __int128) pos << 64) + homes - 1) / homes);
+}
+
+
+const char *
+sel_table_check(const sel_table_t *table)
+{
+    uint64_t           key;
+    uint32_t           count, home, pos, start;
+    const sel_slot_t  *slot;
+
+    key = 0;
+    count = 0;
+    start = 0;
+
+    for (pos = 0; pos < table->total; pos++) {
+        slot = sel_table_at(table, pos, table->width);
+
+        if (slot->value == 0) {
+
+            if (slot->key != 0) {
+                return "an empty slot has a key";
+            }
+
+            start = pos + 1;
+            continue;
+        }
+
+        if (count != 0 && slot->key <= key) {
+            return "slots are not sorted";
+        }
+
+        key = slot->key;
+        home = sel_table_home(table, key);
+
+        if (home < start || home > pos) {
+            return "a slot cannot be found from its home";
+        }
+
+        count++;
+    }
+
+    if (start != table->total) {
+        return "the last slot is used";
+    }
+
+    return count == table->count ? NULL : "a table has a wrong count";
+}

@@ -1,0 +1,265 @@
+#include <ngx_event.h>
+#include "ngx/ngx_http_select_bells.h"
+#include "ngx/ngx_http_select_listeners.h"
+#include "ngx/ngx_http_select_process.h"
+#include "service/sel_metrics.h"
+
+
+/* how often gauges are set and dead processes looked for, milliseconds */
+#define NGX_HTTP_SELECT_TICK   1000
+
+/* memberships swept in one turn of the event loop */
+#define NGX_HTTP_SELECT_SWEEP  1024
+
+
+typedef struct {
+    sel_service_t              service;
+    _Atomic uint64_t          *values;      /* in the zone; NULL: no room */
+    ngx_http_select_watch_t    bell;
+    ngx_event_t                tick;
+    ngx_event_t                sweep;
+    ngx_connection_t           dummy;       /* for the events' debug log */
+    ngx_log_t                 *log;
+    unsigned                   running:1;
+} ngx_http_select_process_t;
+
+
+static ngx_int_t ngx_http_select_process_index(size_t memory, ngx_log_t *log);
+static void ngx_http_select_process_changed(void *data);
+static void ngx_http_select_process_rung(void *data);
+static void ngx_http_select_process_shutdown(void *data);
+static void ngx_http_select_process_tick(ngx_event_t *ev);
+static void ngx_http_select_process_sweep(ngx_event_t *ev);
+
+
+static ngx_http_select_process_t  ngx_http_select_process;
+
+
+ngx_int_t
+ngx_http_select_process_start(ngx_cycle_t *cycle,
+    const ngx_http_select_start_t *start)
+{
+    int                         fd;
+    sel_service_t              *service;
+    sel_view_host_t             host;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+
+    ngx_memzero(p, sizeof(ngx_http_select_process_t));
+
+    p->log = cycle->log;
+    service = &p->service;
+
+    service->zone = start->zone;
+    service->settings = start->settings;
+    service->changed = ngx_http_select_process_changed;
+    sel_random_seed(&service->random);
+
+    if (ngx_http_select_process_index(start->index_memory, cycle->log)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    service->proc = sel_proc_enter(start->zone, (uint32_t) ngx_pid,
+                                   (uint32_t) ngx_worker,
+                                   (uint32_t) start->generation);
+
+    if (service->proc == SEL_PROC_NONE) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                      "the process table of select_zone is full");
+    }
+
+    p->values = sel_meter_attach(start->zone, (uint32_t) ngx_worker);
+
+    ngx_http_select_listeners_init(service, p->values, cycle->log);
+
+    host = ngx_http_select_listeners_host();
+    sel_view_init(&service->view, start->zone, service->index, &host);
+
+    p->dummy.fd = (ngx_socket_t) -1;
+
+    p->tick.handler = ngx_http_select_process_tick;
+    p->tick.data = &p->dummy;
+    p->tick.log = cycle->log;
+    p->tick.cancelable = 1;
+
+    p->sweep.handler = ngx_http_select_process_sweep;
+    p->sweep.data = &p->dummy;
+    p->sweep.log = cycle->log;
+
+    p->running = 1;
+
+    p->bell.handler = ngx_http_select_process_rung;
+    p->bell.shutdown = ngx_http_select_process_shutdown;
+
+    fd = ngx_http_select_bell(ngx_worker);
+
+    if (fd == -1
+        || ngx_http_select_watch(&p->bell, fd, cycle->log) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "no bell for worker process %ui: it hears of catalog "
+                      "changes once a second only", ngx_worker);
+    }
+
+    ngx_add_timer(&p->tick, NGX_HTTP_SELECT_TICK);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_select_process_index(size_t memory, ngx_log_t *log)
+{
+    sel_service_t  *service;
+
+    service = &ngx_http_select_process.service;
+
+    service->index = sel_index_create(memory,
+                                      sel_random_u64(&service->random));
+
+    if (service->index == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "no memory for the block index");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_select_process_stop(void)
+{
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+
+    if (!p->running) {
+        return;
+    }
+
+    p->running = 0;
+
+    if (p->tick.timer_set) {
+        ngx_del_timer(&p->tick);
+    }
+
+    if (p->sweep.posted) {
+        ngx_delete_posted_event(&p->sweep);
+    }
+
+    ngx_http_select_unwatch(&p->bell);
+
+    sel_view_free(&p->service.view);
+    ngx_http_select_listeners_stop();
+
+    sel_index_destroy(p->service.index);
+
+    if (p->service.proc != SEL_PROC_NONE) {
+        sel_proc_leave(p->service.zone, p->service.proc);
+    }
+}
+
+
+sel_service_t *
+ngx_http_select_service(void)
+{
+    return ngx_http_select_process.running ? &ngx_http_select_process.service
+                                           : NULL;
+}
+
+
+void
+ngx_http_select_process_meter(void)
+{
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+
+    if (p->values != NULL) {
+        ngx_http_select_listeners_meter();
+        sel_metrics_index(p->values, p->service.index);
+    }
+}
+
+
+/* This process changed the catalog: its view has been refreshed already. */
+
+static void
+ngx_http_select_process_changed(void *data)
+{
+    ngx_http_select_bells_ring();
+}
+
+
+static void
+ngx_http_select_process_rung(void *data)
+{
+    sel_service_t              *service;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+    service = &p->service;
+
+    if (service->proc != SEL_PROC_NONE) {
+        (void) sel_proc_looked(service->zone, service->proc);
+    }
+
+    if (!sel_view_refresh(&service->view)) {
+        ngx_log_error(NGX_LOG_ERR, p->log, 0,
+                      "no memory to read the worker catalog");
+    }
+
+    if (!p->sweep.posted) {
+        ngx_post_event(&p->sweep, &ngx_posted_next_events);
+    }
+}
+
+
+/* A reload or a quit: no more news of the catalog are needed. */
+
+static void
+ngx_http_select_process_shutdown(void *data)
+{
+    if (ngx_http_select_process.tick.timer_set) {
+        ngx_del_timer(&ngx_http_select_process.tick);
+    }
+}
+
+
+static void
+ngx_http_select_process_tick(ngx_event_t *ev)
+{
+    sel_service_t              *service;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+    service = &p->service;
+
+    if (ngx_exiting || ngx_terminate) {
+        return;
+    }
+
+    if (sel_proc_reap(service->zone, service->proc) != 0) {
+        ngx_log_error(NGX_LOG_NOTICE, p->log, 0,
+                      "cleaned up after a worker process that died");
+    }
+
+    ngx_http_select_process_rung(NULL);
+    ngx_http_select_process_meter();
+
+    ngx_add_timer(ev, NGX_HTTP_SELECT_TICK);
+}
+
+
+static void
+ngx_http_select_process_sweep(ngx_event_t *ev)
+{
+    if (!sel_index_sweep(ngx_http_select_process.service.index,
+                         NGX_HTTP_SELECT_SWEEP))
+    {
+        ngx_post_event(ev, &ngx_posted_next_events);
+    }
+}

@@ -1,0 +1,529 @@
+#include <math.h>
+#include "service/sel_request.h"
+
+
+static bool sel_read_mm_routing(sel_json_t *json, void *field);
+static bool sel_read_mm_list(sel_json_t *json, void *field);
+static bool sel_read_mm_block(sel_json_t *json, sel_mm_block_t *block);
+static bool sel_read_mm_objects(sel_json_t *json, void *field);
+static bool sel_read_offsets(sel_json_t *json, void *field);
+static bool sel_read_taints(sel_json_t *json, void *field);
+static bool sel_read_agent_headers(sel_json_t *json, void *field);
+static bool sel_check_override(sel_json_t *json, void *record);
+static bool sel_read_body(sel_json_t *json, sel_select_body_t *body,
+    uint32_t members);
+static void *sel_read_push(sel_json_t *json, void *data, uint32_t n,
+    size_t size);
+
+
+/* name, kind, flags, offset; the rest of the row by hand */
+#define SEL_ROW(type, field, kind, flags)                                     \
+    #field, SEL_JSON_M_##kind, flags, offsetof(type, field)
+
+#define SEL_PLAIN  NULL, NULL, NULL
+
+
+static const sel_json_member_t  sel_override_members[] = {
+    { SEL_ROW(sel_override_t, overlap_score_credit, F64, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, prefill_load_scale, F64, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, router_temperature, F64, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, assume_kv_reuse, BOOL, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, track_prefill_tokens, BOOL, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, shared_cache_multiplier, F64, 0), SEL_PLAIN },
+    { SEL_ROW(sel_override_t, overlap_score_weight, F64, 0), SEL_PLAIN }
+};
+
+static const sel_json_struct_t  sel_override_struct = {
+    "struct RouterConfigOverride", sel_override_members,
+    sel_countof(sel_override_members), offsetof(sel_override_t, given),
+    sel_check_override
+};
+
+
+static const sel_json_member_t  sel_pin_members[] = {
+    { SEL_ROW(sel_target_t, worker_id, U64,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_target_t, dp_rank, U32,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN }
+};
+
+static const sel_json_struct_t  sel_pin_struct = {
+    "struct WorkerWithDpRank", sel_pin_members,
+    sel_countof(sel_pin_members), offsetof(sel_target_t, given), NULL
+};
+
+
+static const sel_json_member_t  sel_target_members[] = {
+    { SEL_ROW(sel_target_t, worker_id, U64,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_target_t, dp_rank, U32, 0), SEL_PLAIN }
+};
+
+static const sel_json_struct_t  sel_target_struct = {
+    "struct AffinityTarget", sel_target_members,
+    sel_countof(sel_target_members), offsetof(sel_target_t, given), NULL
+};
+
+
+static const sel_json_member_t  sel_constraints_members[] = {
+    { SEL_ROW(sel_constraints_t, required_taints, STRING_LIST,
+              SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_constraints_t, preferred_taints, CALL, SEL_JSON_NOT_NULL),
+      NULL, NULL, sel_read_taints }
+};
+
+static const sel_json_struct_t  sel_constraints_struct = {
+    "struct RoutingConstraints", sel_constraints_members,
+    sel_countof(sel_constraints_members), offsetof(sel_constraints_t, given),
+    NULL
+};
+
+
+static const char *const  sel_input_triggers[] = {
+    "user_message", "tool_result", "other", NULL
+};
+
+static const sel_json_member_t  sel_session_members[] = {
+    { SEL_ROW(sel_session_t, session_id, STRING,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_session_t, parent_session_id, STRING, 0), SEL_PLAIN },
+    { SEL_ROW(sel_session_t, session_final, BOOL, 0), SEL_PLAIN },
+    { SEL_ROW(sel_session_t, input_trigger, ENUM, 0), sel_input_triggers,
+      NULL, NULL },
+    { "agent_headers", SEL_JSON_M_CALL, 0, 0, NULL, NULL,
+      sel_read_agent_headers }
+};
+
+static const sel_json_struct_t  sel_session_struct = {
+    "struct SessionContext", sel_session_members,
+    sel_countof(sel_session_members), offsetof(sel_session_t, given), NULL
+};
+
+
+/* one multimodal object of a block; its offsets are checked and dropped */
+
+typedef struct {
+    uint64_t  given;
+    uint64_t  mm_hash;
+} sel_mm_object_t;
+
+static const sel_json_member_t  sel_mm_object_members[] = {
+    { SEL_ROW(sel_mm_object_t, mm_hash, U64,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { "offsets", SEL_JSON_M_CALL, SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL, 0,
+      NULL, NULL, sel_read_offsets }
+};
+
+static const sel_json_struct_t  sel_mm_object_struct = {
+    "struct BlockMmObjectInfo", sel_mm_object_members,
+    sel_countof(sel_mm_object_members), offsetof(sel_mm_object_t, given),
+    NULL
+};
+
+
+typedef struct {
+    uint64_t        given;
+    sel_mm_block_t  mm_objects;
+} sel_mm_block_body_t;
+
+static const sel_json_member_t  sel_mm_block_members[] = {
+    { SEL_ROW(sel_mm_block_body_t, mm_objects, CALL,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL),
+      NULL, NULL, sel_read_mm_objects }
+};
+
+static const sel_json_struct_t  sel_mm_block_struct = {
+    "struct BlockExtraInfo", sel_mm_block_members,
+    sel_countof(sel_mm_block_members), offsetof(sel_mm_block_body_t, given),
+    NULL
+};
+
+
+typedef struct {
+    uint64_t        given;
+    sel_u32_list_t  routing_token_ids;
+    sel_mm_list_t   block_mm_infos;
+} sel_mm_routing_t;
+
+static const sel_json_member_t  sel_mm_routing_members[] = {
+    { SEL_ROW(sel_mm_routing_t, routing_token_ids, U32_LIST,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_mm_routing_t, block_mm_infos, CALL, SEL_JSON_NOT_NULL),
+      NULL, NULL, sel_read_mm_list }
+};
+
+static const sel_json_struct_t  sel_mm_routing_struct = {
+    "struct MmRoutingInfo", sel_mm_routing_members,
+    sel_countof(sel_mm_routing_members), offsetof(sel_mm_routing_t, given),
+    NULL
+};
+
+
+#define SEL_PROMPT_ROW(field, kind)                                           \
+    #field, SEL_JSON_M_##kind, 0, offsetof(sel_select_body_t, prompt.field)
+
+static const sel_json_member_t  sel_select_members[] = {
+
+    /* in the order of sel_prompt_member_t */
+
+    { SEL_PROMPT_ROW(token_ids, U32_LIST), SEL_PLAIN },
+    { "mm_routing_info", SEL_JSON_M_CALL, 0,
+      offsetof(sel_select_body_t, prompt), NULL, NULL, sel_read_mm_routing },
+    { SEL_PROMPT_ROW(block_mm_infos, CALL), NULL, NULL, sel_read_mm_list },
+    { SEL_PROMPT_ROW(block_hashes, HASH_LIST), SEL_PLAIN },
+    { SEL_PROMPT_ROW(sequence_hashes, HASH_LIST), SEL_PLAIN },
+    { SEL_PROMPT_ROW(isl_tokens, U64), SEL_PLAIN },
+    { SEL_PROMPT_ROW(lora_name, STRING), SEL_PLAIN },
+    { SEL_PROMPT_ROW(cache_salt, STRING), SEL_PLAIN },
+    { SEL_PROMPT_ROW(is_eagle, BOOL), SEL_PLAIN },
+
+    /* in the order of sel_select_member_t */
+
+    { SEL_ROW(sel_select_body_t, model_name, STRING, SEL_JSON_NOT_NULL),
+      SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, routing_group, STRING, SEL_JSON_NOT_NULL),
+      SEL_PLAIN },
+    { "router_config_override", SEL_JSON_M_OBJECT, 0,
+      offsetof(sel_select_body_t, override), NULL, &sel_override_struct,
+      NULL },
+    { SEL_ROW(sel_select_body_t, selection_id, STRING, 0), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, expected_output_tokens, U32, 0), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, priority_jump, F64, SEL_JSON_NOT_NULL),
+      SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, strict_priority, U32, SEL_JSON_NOT_NULL),
+      SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, session_id, STRING, 0), SEL_PLAIN },
+    { "session_context", SEL_JSON_M_OBJECT, 0,
+      offsetof(sel_select_body_t, session), NULL, &sel_session_struct, NULL },
+    { SEL_ROW(sel_select_body_t, affinity_target, OBJECT, 0), NULL,
+      &sel_target_struct, NULL },
+    { SEL_ROW(sel_select_body_t, pinned_worker, OBJECT, 0), NULL,
+      &sel_pin_struct, NULL },
+    { SEL_ROW(sel_select_body_t, allowed_worker_ids, U64_LIST, 0),
+      SEL_PLAIN },
+    { "routing_constraints", SEL_JSON_M_OBJECT, SEL_JSON_NOT_NULL,
+      offsetof(sel_select_body_t, constraints), NULL,
+      &sel_constraints_struct, NULL },
+    { SEL_ROW(sel_select_body_t, advisory, BOOL, SEL_JSON_NOT_NULL),
+      SEL_PLAIN }
+};
+
+_Static_assert(sel_countof(sel_select_members) == SEL_SELECT_MEMBERS,
+               "a row for each member of a select body");
+
+
+bool
+sel_read_select(sel_json_t *json, sel_select_body_t *body)
+{
+    return sel_read_body(json, body, SEL_SELECT_MEMBERS);
+}
+
+
+/* Its members are the first ones of a select: prompt, partition, override. */
+
+bool
+sel_read_overlap_scores(sel_json_t *json, sel_select_body_t *body)
+{
+    return sel_read_body(json, body, SEL_SELECT_OVERRIDE + 1);
+}
+
+
+static bool
+sel_read_body(sel_json_t *json, sel_select_body_t *body, uint32_t members)
+{
+    sel_json_struct_t  type;
+
+    *body = (sel_select_body_t) { 0 };
+
+    body->model_name = sel_str("default");
+    body->routing_group = sel_str("default");
+
+    type = (sel_json_struct_t) {
+        members == SEL_SELECT_MEMBERS ? "struct SelectRequest"
+                                      : "struct PromptRequest",
+        sel_select_members, members, offsetof(sel_select_body_t, given), NULL
+    };
+
+    return sel_json_read_struct(json, &type, body) && sel_json_end(json);
+}
+
+
+static bool
+sel_read_mm_routing(sel_json_t *json, void *field)
+{
+    sel_mm_routing_t    info;
+    sel_prompt_body_t  *prompt;
+
+    prompt = field;
+    info = (sel_mm_routing_t) { 0 };
+
+    if (!sel_json_read_struct(json, &sel_mm_routing_struct, &info)) {
+        return false;
+    }
+
+    prompt->routing_token_ids = info.routing_token_ids;
+    prompt->routing_mm_infos = info.block_mm_infos;
+
+    return true;
+}
+
+
+static bool
+sel_read_mm_list(sel_json_t *json, void *field)
+{
+    int              rc;
+    sel_mm_list_t   *list;
+    sel_mm_block_t  *blocks;
+
+    list = field;
+
+    if (!sel_json_array_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_array_next(json)) == 1) {
+        blocks = sel_read_push(json, list->blocks, list->n, sizeof(*blocks));
+
+        if (blocks == NULL) {
+            return false;
+        }
+
+        list->blocks = blocks;
+
+        if (!sel_read_mm_block(json, &blocks[list->n++])) {
+            return false;
+        }
+    }
+
+    return rc == 0;
+}
+
+
+static bool
+sel_read_mm_block(sel_json_t *json, sel_mm_block_t *block)
+{
+    sel_mm_block_body_t  body;
+
+    *block = (sel_mm_block_t) { 0, NULL };
+
+    if (sel_json_peek(json) == SEL_JSON_NULL) {
+        return sel_json_null(json);
+    }
+
+    body = (sel_mm_block_body_t) { 0 };
+
+    if (!sel_json_read_struct(json, &sel_mm_block_struct, &body)) {
+        return false;
+    }
+
+    *block = body.mm_objects;
+
+    return true;
+}
+
+
+static bool
+sel_read_mm_objects(sel_json_t *json, void *field)
+{
+    int               rc;
+    uint64_t         *hashes;
+    sel_mm_block_t   *list;
+    sel_mm_object_t   object;
+
+    list = field;
+
+    if (!sel_json_array_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_array_next(json)) == 1) {
+        object = (sel_mm_object_t) { 0 };
+
+        if (!sel_json_read_struct(json, &sel_mm_object_struct, &object)) {
+            return false;
+        }
+
+        hashes = sel_read_push(json, (void *) list->hashes, list->n,
+                               sizeof(uint64_t));
+
+        if (hashes == NULL) {
+            return false;
+        }
+
+        hashes[list->n++] = object.mm_hash;
+        list->hashes = hashes;
+    }
+
+    return rc == 0;
+}
+
+
+/* pairs of unsigned numbers */
+
+static bool
+sel_read_offsets(sel_json_t *json, void *field)
+{
+    int             rc;
+    sel_u64_list_t  pair;
+
+    if (!sel_json_array_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_array_next(json)) == 1) {
+        if (!sel_json_u64_list(json, &pair)) {
+            return false;
+        }
+
+        if (pair.n != 2) {
+            return sel_json_fail(json, "invalid length %u, "
+                                 "expected a tuple of size 2", pair.n);
+        }
+    }
+
+    return rc == 0;
+}
+
+
+static bool
+sel_read_taints(sel_json_t *json, void *field)
+{
+    int                  rc;
+    uint32_t             i;
+    float                weight;
+    sel_str_t            name;
+    sel_taint_list_t    *list;
+    struct sel_taint_s  *data;
+
+    list = field;
+
+    if (!sel_json_object_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_object_next(json, &name)) == 1) {
+
+        if (!sel_json_f32(json, &weight)) {
+            return false;
+        }
+
+        for (i = 0; i < list->n; i++) {
+            if (sel_str_eq(list->data[i].name, name)) {
+                break;
+            }
+        }
+
+        if (i == list->n) {
+            if (i == SEL_MAX_TAINTS) {
+                return sel_json_fail(json, "invalid length: more than %u "
+                                     "preferred taints", SEL_MAX_TAINTS);
+            }
+
+            data = sel_read_push(json, list->data, list->n, sizeof(*data));
+
+            if (data == NULL) {
+                return false;
+            }
+
+            list->data = data;
+            list->n++;
+        }
+
+        list->data[i] = (struct sel_taint_s) { name, weight };
+    }
+
+    return rc == 0;
+}
+
+
+static bool
+sel_read_agent_headers(sel_json_t *json, void *field)
+{
+    int             rc;
+    sel_str_t       name;
+    sel_str_list_t  values;
+
+    if (!sel_json_object_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_object_next(json, &name)) == 1) {
+        if (!sel_json_string_list(json, &values)) {
+            return false;
+        }
+    }
+
+    return rc == 0;
+}
+
+
+static bool
+sel_check_override(sel_json_t *json, void *record)
+{
+    sel_override_t  *o;
+
+#define given(member)  ((o->given >> (member)) & 1)
+
+    o = record;
+
+    if (given(SEL_OVERRIDE_SCORE_WEIGHT)) {
+        o->given |= 1u << SEL_OVERRIDE_LOAD_SCALE;
+        o->prefill_load_scale = o->overlap_score_weight;
+
+        if (o->overlap_score_weight == 0) {
+            o->given |= 1u << SEL_OVERRIDE_SCORE_CREDIT;
+            o->overlap_score_credit = 0;
+        }
+    }
+
+    if (given(SEL_OVERRIDE_SCORE_CREDIT)
+        && !(o->overlap_score_credit >= 0
+             && isfinite(o->overlap_score_credit)))
+    {
+        return sel_json_fail(json, "overlap_score_credit must be a finite, "
+                             "non-negative number");
+    }
+
+    if (given(SEL_OVERRIDE_LOAD_SCALE) && !(o->prefill_load_scale >= 0)) {
+        return sel_json_fail(json, "prefill_load_scale must be greater than "
+                             "or equal to 0");
+    }
+
+    if (given(SEL_OVERRIDE_TEMPERATURE) && !(o->router_temperature >= 0)) {
+        return sel_json_fail(json, "router_temperature must be greater than "
+                             "or equal to 0");
+    }
+
+    if (given(SEL_OVERRIDE_SHARED_CACHE)
+        && !(o->shared_cache_multiplier >= 0
+             && o->shared_cache_multiplier <= 1))
+    {
+        return sel_json_fail(json, "shared_cache_multiplier must be between "
+                             "0 and 1");
+    }
+
+#undef given
+
+    return true;
+}
+
+
+/*
+ * Room for one more element in an arena array that grows in powers of two.
+ */
+
+static void *
+sel_read_push(sel_json_t *json, void *data, uint32_t n, size_t size)
+{
+    if (n != 0 && (n & (n - 1)) != 0) {
+        return data;
+    }
+
+    data = sel_arena_grow(json->arena, data, n * size,
+                          n == 0 ? size : 2 * n * size);
+    if (data == NULL) {
+        json->status = SEL_JSON_NO_MEMORY;
+    }
+
+    return data;
+}

@@ -1,0 +1,114 @@
+#include "service/sel_service.h"
+
+
+bool
+sel_worker_list(sel_service_t *service, sel_str_t model_name,
+    sel_str_t routing_group, sel_buf_t *buf, sel_fault_t *fault)
+{
+    bool                 comma;
+    uint32_t             i;
+    const sel_worker_t  *worker;
+    sel_view_worker_t  **sorted;
+
+    if (!sel_view_refresh(&service->view)) {
+        return sel_fault_memory(fault);
+    }
+
+    sorted = sel_view_sorted(&service->view);
+
+    if (sorted == NULL) {
+        return sel_fault_memory(fault);
+    }
+
+    comma = false;
+    sel_buf_byte(buf, '[');
+
+    for (i = 0; i < service->view.n_workers; i++) {
+        worker = &sorted[i]->record;
+
+        if ((model_name.data != NULL
+             && !sel_str_eq(model_name, worker->model_name))
+            || (routing_group.data != NULL
+                && !sel_str_eq(routing_group, worker->routing_group)))
+        {
+            continue;
+        }
+
+        if (comma) {
+            sel_buf_byte(buf, ',');
+        }
+
+        sel_buf_str(buf, sorted[i]->json);
+        comma = true;
+    }
+
+    sel_buf_byte(buf, ']');
+
+    return true;
+}
+
+
+bool
+sel_service_ready(sel_service_t *service, sel_buf_t *buf, bool *ready,
+    sel_fault_t *fault)
+{
+    sel_str_t  any;
+
+    if (!sel_view_refresh(&service->view)) {
+        return sel_fault_memory(fault);
+    }
+
+    *ready = service->view.n_schedulable > 0;
+
+    sel_buf_printf(buf, "{\"ready\":%s,\"schedulable_workers\":%u,"
+                   "\"workers\":", *ready ? "true" : "false",
+                   service->view.n_schedulable);
+
+    any = (sel_str_t) { 0, NULL };
+
+    if (!sel_worker_list(service, any, any, buf, fault)) {
+        return false;
+    }
+
+    sel_buf_byte(buf, '}');
+
+    return true;
+}
+
+
+sel_view_partition_t *
+sel_service_partition(sel_service_t *service, sel_arena_t *arena,
+    sel_str_t model_name, sel_str_t routing_group, sel_fault_t *fault)
+{
+    bool                   failed;
+    sel_view_partition_t  *partition;
+
+    if (!sel_view_refresh(&service->view)) {
+        (void) sel_fault_memory(fault);
+        return NULL;
+    }
+
+    partition = sel_view_find(&service->view, model_name, routing_group,
+                              &failed);
+    if (failed) {
+        (void) sel_fault_memory(fault);
+        return NULL;
+    }
+
+    if (partition != NULL && partition->n_ranks > 0) {
+        return partition;
+    }
+
+    if (service->view.n_schedulable == 0) {
+        (void) sel_fault(fault, arena, SEL_FAULT_NOT_READY,
+                         "no schedulable workers are available");
+
+    } else {
+        (void) sel_fault(fault, arena, SEL_FAULT_NOT_READY,
+                         "no schedulable workers for model=%.*s "
+                         "routing_group=%.*s", sel_str_arg(model_name),
+                         sel_str_arg(routing_group));
+    }
+
+    return NULL;
+}

@@ -1,0 +1,77 @@
+/*
+ * The service as one process runs it: zone, index, view and settings, and the
+ * operations on them.  No HTTP and no I/O.
+ */
+
+#ifndef SEL_SERVICE_H
+#define SEL_SERVICE_H
+
+#include "core/sel_random.h"
+#include "service/sel_fault.h"
+#include "service/sel_settings.h"
+#include "service/sel_view.h"
+#include "state/sel_proc.h"
+
+
+/*
+ * What a look-up and a selection write to, kept from one to the next; grows
+ * only.
+ */
+typedef struct {
+    uint32_t            n_matches;
+    uint32_t            n_candidates;
+    sel_index_match_t  *matches;
+    uint32_t           *depth;          /* device blocks by owner */
+    sel_candidate_t    *candidates;
+    sel_view_rank_t   **ranks;          /* of the candidates */
+} sel_scratch_t;
+
+
+typedef struct {
+    sel_zone_t       *zone;
+    sel_index_t      *index;
+    sel_view_t        view;
+    sel_settings_t    settings;
+    sel_random_t      random;
+    sel_scratch_t     scratch;
+    uint32_t          proc;         /* entry in the process table */
+
+    /* tells the other processes that the catalog has changed */
+    void            (*changed)(void *data);
+    void             *data;
+} sel_service_t;
+
+
+/* Workers.  Each answers with the record as JSON, in the arena. */
+
+bool sel_worker_register(sel_service_t *service, sel_arena_t *arena,
+    const sel_worker_t *worker, sel_str_t *json, sel_fault_t *fault);
+
+bool sel_worker_update(sel_service_t *service, sel_arena_t *arena,
+    uint64_t worker_id, const sel_worker_t *patch, sel_str_t *json,
+    sel_fault_t *fault);
+
+bool sel_worker_delete(sel_service_t *service, sel_arena_t *arena,
+    uint64_t worker_id, sel_str_t *json, sel_fault_t *fault);
+
+/*
+ * Prints the workers that match the filters (data NULL: any), as an array.
+ */
+bool sel_worker_list(sel_service_t *service, sel_str_t model_name,
+    sel_str_t routing_group, sel_buf_t *buf, sel_fault_t *fault);
+
+/* Prints the body of GET /ready; *ready tells whether it is. */
+bool sel_service_ready(sel_service_t *service, sel_buf_t *buf, bool *ready,
+    sel_fault_t *fault);
+
+
+/*
+ * The partition for a request: up to date, with a schedulable worker; else a
+ * fault.
+ */
+sel_view_partition_t *sel_service_partition(sel_service_t *service,
+    sel_arena_t *arena, sel_str_t model_name, sel_str_t routing_group,
+    sel_fault_t *fault);
+
+
+#endif /* SEL_SERVICE_H */

@@ -1,0 +1,27 @@
+/*
+ * What the configuration says to the operations.
+ */
+
+#ifndef SEL_SETTINGS_H
+#define SEL_SETTINGS_H
+
+#include "schedule/sel_cost.h"
+
+
+/* one set a service */
+typedef struct {
+    bool  kv_events;            /* follow the workers' KV events */
+} sel_settings_t;
+
+
+/* one set a location */
+typedef struct {
+    sel_cost_settings_t  cost;
+    bool                 has_prefill_busy;
+    bool                 has_decode_busy;
+    double               prefill_busy;      /* of prefill_token_capacity */
+    double               decode_busy;       /* of total_kv_blocks */
+} sel_route_settings_t;
+
+
+#endif /* SEL_SETTINGS_H */

@@ -1,0 +1,294 @@
+/*
+ * Workers are kept in an array of pointers sorted by id: it is small and
+ * changes rarely, so inserting moves the tail.
+ */
+
+#include <stdlib.h>
+#include "service/sel_view_impl.h"
+
+
+#define SEL_VIEW_BATCH  64
+
+
+static bool sel_view_read(sel_view_t *view, bool *complete);
+static bool sel_view_restart(sel_view_t *view);
+static bool sel_view_apply(sel_view_t *view,
+    const sel_worker_record_t *record);
+static bool sel_view_room(sel_view_t *view);
+static uint32_t sel_view_place(const sel_view_t *view, uint64_t worker_id,
+    bool *found);
+
+
+void
+sel_view_init(sel_view_t *view, sel_zone_t *zone, sel_index_t *index,
+    const sel_view_host_t *host)
+{
+    *view = (sel_view_t) { 0 };
+
+    view->zone = zone;
+    view->index = index;
+    view->host = *host;
+    view->stale = true;
+}
+
+
+void
+sel_view_free(sel_view_t *view)
+{
+    uint32_t  i;
+
+    for (i = 0; i < view->n_workers; i++) {
+        sel_view_worker_replace(view, view->workers[i], NULL);
+    }
+
+    for (i = 0; i < view->n_partitions; i++) {
+        sel_arena_free(&view->partitions[i]->arena);
+        free(view->partitions[i]);
+    }
+
+    free(view->workers);
+    free(view->partitions);
+    free(view->sorted);
+    free(view->ranks);
+}
+
+
+bool
+sel_view_refresh(sel_view_t *view)
+{
+    bool      complete;
+    uint64_t  version;
+
+    version = sel_catalog_version(view->zone);
+
+    if (version == view->version) {
+        return true;
+    }
+
+    if (!sel_view_read(view, &complete)) {
+        return false;
+    }
+
+    if (!complete && !sel_view_restart(view)) {
+        return false;
+    }
+
+    if (version > view->version) {
+        view->version = version;
+    }
+
+    return true;
+}
+
+
+/*
+ * Applies what came after view->version.  *complete false: deletions may have
+ * been missed.
+ */
+
+static bool
+sel_view_read(sel_view_t *view, bool *complete)
+{
+    int                   i, n;
+    bool                  all;
+    sel_arena_t           arena;
+    sel_worker_record_t   records[SEL_VIEW_BATCH];
+
+    *complete = true;
+
+    do {
+        sel_arena_init(&arena, 0);
+
+        n = sel_catalog_changes(view->zone, view->version, SEL_VIEW_BATCH,
+                                &arena, records, &all);
+        if (n < 0) {
+            sel_arena_free(&arena);
+            return false;
+        }
+
+        *complete &= all;
+
+        for (i = 0; i < n; i++) {
+            if (!sel_view_apply(view, &records[i])) {
+                sel_arena_free(&arena);
+                return false;
+            }
+
+            view->version = records[i].version;
+        }
+
+        sel_arena_free(&arena);
+
+    } while (n > 0 && *complete);
+
+    return true;
+}
+
+
+/* Reads everything again and drops what is not there any more. */
+
+static bool
+sel_view_restart(sel_view_t *view)
+{
+    bool                complete;
+    uint32_t            i, n;
+    uint64_t            version;
+    sel_view_worker_t  *worker;
+
+    version = view->version;
+    view->version = 0;
+
+    for (i = 0; i < view->n_workers; i++) {
+        view->workers[i]->seen = false;
+    }
+
+    if (!sel_view_read(view, &complete)) {
+        view->version = version;
+        return false;
+    }
+
+    for (i = 0, n = 0; i < view->n_workers; i++) {
+        worker = view->workers[i];
+
+        if (worker->seen) {
+            view->workers[n++] = worker;
+            continue;
+        }
+
+        view->n_schedulable -= (worker->state == SEL_WORKER_SCHEDULABLE);
+        sel_view_worker_replace(view, worker, NULL);
+    }
+
+    view->n_workers = n;
+    view->stale = true;
+
+    return true;
+}
+
+
+static bool
+sel_view_apply(sel_view_t *view, const sel_worker_record_t *record)
+{
+    bool                found;
+    uint32_t            i;
+    sel_view_worker_t  *old, *worker;
+
+    i = sel_view_place(view, record->worker_id, &found);
+    old = found ? view->workers[i] : NULL;
+    worker = NULL;
+
+    if (found && old->version == record->version) {
+        old->seen = true;
+        return true;
+    }
+
+    if (record->state == SEL_WORKER_GONE && !found) {
+        return true;
+    }
+
+    if (record->state != SEL_WORKER_GONE) {
+        if (!found && !sel_view_room(view)) {
+            return false;
+        }
+
+        worker = sel_view_worker_make(record, old);
+
+        if (worker == NULL) {
+            return false;
+        }
+
+        if (record->partition != 0
+            && !sel_view_partition_need(view, record->partition,
+                                        &worker->record))
+        {
+            sel_view_worker_discard(worker);
+            return false;
+        }
+
+        view->n_schedulable += (worker->state == SEL_WORKER_SCHEDULABLE);
+    }
+
+    if (found) {
+        view->n_schedulable -= (old->state == SEL_WORKER_SCHEDULABLE);
+    }
+
+    if (worker == NULL) {
+        memmove(&view->workers[i], &view->workers[i + 1],
+                (--view->n_workers - i) * sizeof(worker));
+
+    } else {
+        if (!found) {
+            memmove(&view->workers[i + 1], &view->workers[i],
+                    (view->n_workers++ - i) * sizeof(worker));
+        }
+
+        view->workers[i] = worker;
+    }
+
+    view->stale = true;
+    sel_view_worker_replace(view, old, worker);
+
+    return true;
+}
+
+
+static bool
+sel_view_room(sel_view_t *view)
+{
+    uint32_t             cap;
+    sel_view_worker_t  **workers;
+
+    if (view->n_workers < view->cap_workers) {
+        return true;
+    }
+
+    cap = view->cap_workers * 2 + 16;
+    workers = realloc(view->workers, cap * sizeof(*workers));
+
+    if (workers == NULL) {
+        return false;
+    }
+
+    view->workers = workers;
+    view->cap_workers = cap;
+
+    return true;
+}
+
+
+static uint32_t
+sel_view_place(const sel_view_t *view, uint64_t worker_id, bool *found)
+{
+    uint32_t  low, high, middle;
+
+    low = 0;
+    high = view->n_workers;
+
+    while (low < high) {
+        middle = low + (high - low) / 2;
+
+        if (view->workers[middle]->record.worker_id < worker_id) {
+            low = middle + 1;
+
+        } else {
+            high = middle;
+        }
+    }
+
+    *found = low < view->n_workers
+             && view->workers[low]->record.worker_id == worker_id;
+
+    return low;
+}
+
+
+sel_view_worker_t *
+sel_view_worker(const sel_view_t *view, uint64_t worker_id)
+{
+    bool      found;
+    uint32_t  i;
+
+    i = sel_view_place(view, worker_id, &found);
+
+    return found ? view->workers[i] : NULL;
+}

@@ -1,0 +1,114 @@
+/*
+ * A process's private view of the catalog: the zone's records compiled into
+ * what a selection needs, brought up to date whenever the catalog's version
+ * has changed.  It also keeps the index in step: a rank's owner lives as long
+ * as its event source stays the same.
+ */
+
+#ifndef SEL_VIEW_H
+#define SEL_VIEW_H
+
+#include "index/sel_index.h"
+#include "service/sel_worker.h"
+#include "state/sel_catalog.h"
+
+
+typedef struct sel_view_s         sel_view_t;
+typedef struct sel_view_worker_s  sel_view_worker_t;
+
+
+typedef struct {
+    sel_view_worker_t  *worker;
+    uint32_t            partition;
+    uint64_t            worker_id;
+    uint32_t            dp_rank;
+    uint32_t            epoch;
+    uint32_t            feed;
+    uint16_t            slot;
+    uint16_t            owner;      /* SEL_INDEX_NO_OWNER: none could be had */
+    void               *listener;   /* the host's, NULL at first */
+} sel_view_rank_t;
+
+
+struct sel_view_worker_s {
+    sel_arena_t         arena;
+    sel_worker_t        record;
+    sel_str_t           json;       /* the record as printed */
+    uint64_t            version;
+    sel_worker_state_t  state;
+    uint32_t            partition;  /* number; 0: in none */
+    uint32_t            foreign;    /* ranks that only its events named */
+    uint32_t            n_ranks;
+    sel_view_rank_t   **ranks;      /* by dp_rank */
+    bool                seen;       /* by the reading that is going on */
+};
+
+
+typedef struct {
+    sel_arena_t        arena;
+    sel_partition_t    key;
+    uint32_t           n_ranks;
+    sel_view_rank_t  **ranks;       /* of schedulable workers, by worker id
+                                       and rank; see sel_view_find() */
+} sel_view_partition_t;
+
+
+/*
+ * What the host does about ranks: it opens a listener for an added one and
+ * closes it for one that goes (the rank is freed afterwards).
+ */
+typedef struct {
+    void  (*added)(void *data, sel_view_rank_t *rank);
+    void  (*removed)(void *data, sel_view_rank_t *rank);
+    void   *data;
+} sel_view_host_t;
+
+
+struct sel_view_s {
+    sel_zone_t             *zone;
+    sel_index_t            *index;
+    sel_view_host_t         host;
+    uint64_t                version;        /* of the catalog, compiled */
+    uint32_t                n_workers;
+    uint32_t                cap_workers;
+    sel_view_worker_t     **workers;        /* by id */
+    uint32_t                n_schedulable;
+    uint32_t                n_partitions;
+    uint32_t                cap_partitions;
+    sel_view_partition_t  **partitions;     /* by name */
+    sel_view_worker_t     **sorted;         /* by partition name and id */
+    sel_view_rank_t       **ranks;          /* partitions' ranks, in order */
+    bool                    stale;          /* sorted and ranks are */
+};
+
+
+void sel_view_init(sel_view_t *view, sel_zone_t *zone, sel_index_t *index,
+    const sel_view_host_t *host);
+
+/* Tells the host that every rank goes, and frees everything. */
+void sel_view_free(sel_view_t *view);
+
+/*
+ * Brings the view up to date; false when memory is exhausted (the view is
+ * then older than the catalog, but whole).  Cheap when nothing has changed.
+ */
+bool sel_view_refresh(sel_view_t *view);
+
+/*
+ * The partition of a name, NULL when there is none; its ranks are up to date.
+ * Call after sel_view_refresh().  Sets *failed when memory is exhausted.
+ */
+sel_view_partition_t *sel_view_find(sel_view_t *view, sel_str_t model_name,
+    sel_str_t routing_group, bool *failed);
+
+sel_view_worker_t *sel_view_worker(const sel_view_t *view,
+    uint64_t worker_id);
+
+/*
+ * All workers by (model name, routing group, id), n_workers of them; NULL
+ * when memory is exhausted.
+ */
+sel_view_worker_t **sel_view_sorted(sel_view_t *view);
+
+
+#endif /* SEL_VIEW_H */
