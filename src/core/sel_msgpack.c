@@ -102,13 +102,33 @@ sel_msgpack_skip(sel_msgpack_t *mp)
 }
 
 
+/* Token ids are the bulk of all events: their usual forms first. */
+
 bool
 sel_msgpack_u32_array(sel_msgpack_t *mp, uint32_t n, uint32_t *out)
 {
-    uint32_t             i;
-    sel_msgpack_token_t  token;
+    uint32_t              i;
+    const uint8_t        *p;
+    sel_msgpack_token_t   token;
 
     for (i = 0; i < n; i++) {
+        p = mp->pos;
+
+        if (mp->end - p >= 5) {
+
+            if (*p == 0xcd) {
+                out[i] = (uint32_t) p[1] << 8 | p[2];
+                mp->pos += 3;
+                continue;
+            }
+
+            if (*p == 0xce) {
+                out[i] = (uint32_t) p[1] << 24 | (uint32_t) p[2] << 16
+                         | (uint32_t) p[3] << 8 | p[4];
+                mp->pos += 5;
+                continue;
+            }
+        }
 
         if (!sel_msgpack_next(mp, &token) || token.type != SEL_MSGPACK_UINT
             || token.u > UINT32_MAX)
@@ -123,81 +143,57 @@ sel_msgpack_u32_array(sel_msgpack_t *mp, uint32_t n, uint32_t *out)
 }
 
 
-/* The types 0xc0 .. 0xdf. */
+/* The types 0xc0 .. 0xdf; a byte's place in its group gives a size. */
 
 static bool
 sel_msgpack_tail(sel_msgpack_t *mp, uint8_t lead, sel_msgpack_token_t *token)
 {
-    uint64_t  n;
+    uint64_t            n;
+    sel_msgpack_type_t  type;
 
-    switch (lead) {
-
-    case 0xc0:
-        token->type = SEL_MSGPACK_NIL;
-        return true;
-
-    case 0xc2:
-    case 0xc3:
-        token->type = SEL_MSGPACK_BOOL;
+    if (lead <= 0xc3) {
+        token->type = lead == 0xc0 ? SEL_MSGPACK_NIL : SEL_MSGPACK_BOOL;
         token->u = lead & 1;
-        return true;
+        return lead != 0xc1;
+    }
 
-    case 0xc4:
-    case 0xc5:
-    case 0xc6:
+    if (lead <= 0xc6) {
         return sel_msgpack_bytes(mp, SEL_MSGPACK_BIN, 1 << (lead - 0xc4),
                                  token);
+    }
 
-    case 0xc7:
-    case 0xc8:
-    case 0xc9:
+    if (lead <= 0xc9) {
         return sel_msgpack_bytes(mp, SEL_MSGPACK_EXT, 1 << (lead - 0xc7),
                                  token);
+    }
 
-    case 0xca:
-    case 0xcb:
+    if (lead <= 0xcb) {
         return sel_msgpack_float(mp, 4 << (lead - 0xca), token);
+    }
 
-    case 0xcc:
-    case 0xcd:
-    case 0xce:
-    case 0xcf:
+    if (lead <= 0xcf) {
         token->type = SEL_MSGPACK_UINT;
         return sel_msgpack_number(mp, 1 << (lead - 0xcc), &token->u);
+    }
 
-    case 0xd0:
-    case 0xd1:
-    case 0xd2:
-    case 0xd3:
+    if (lead <= 0xd3) {
         return sel_msgpack_signed(mp, 1 << (lead - 0xd0), token);
+    }
 
-    case 0xd4:
-    case 0xd5:
-    case 0xd6:
-    case 0xd7:
-    case 0xd8:
+    if (lead <= 0xd8) {
         return sel_msgpack_payload(mp, SEL_MSGPACK_EXT, 1 << (lead - 0xd4),
                                    token);
+    }
 
-    case 0xd9:
-    case 0xda:
-    case 0xdb:
+    if (lead <= 0xdb) {
         return sel_msgpack_bytes(mp, SEL_MSGPACK_STR, 1 << (lead - 0xd9),
                                  token);
-
-    case 0xdc:
-    case 0xdd:
-        return sel_msgpack_number(mp, 2 << (lead - 0xdc), &n)
-               && sel_msgpack_container(mp, SEL_MSGPACK_ARRAY, n, token);
-
-    case 0xde:
-    case 0xdf:
-        return sel_msgpack_number(mp, 2 << (lead - 0xde), &n)
-               && sel_msgpack_container(mp, SEL_MSGPACK_MAP, n, token);
-
-    default:                                /* 0xc1 is never used */
-        return false;
     }
+
+    type = lead <= 0xdd ? SEL_MSGPACK_ARRAY : SEL_MSGPACK_MAP;
+
+    return sel_msgpack_number(mp, 2 << (lead & 1), &n)
+           && sel_msgpack_container(mp, type, n, token);
 }
 
 

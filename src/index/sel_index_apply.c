@@ -28,7 +28,7 @@ static void sel_index_plan(const sel_index_t *index, uint32_t holder,
 static bool sel_index_store(sel_index_t *index, uint32_t holder,
     const sel_index_place_t *place);
 static bool sel_index_move(sel_index_t *index, uint32_t holder,
-    sel_slot_t *slot);
+    sel_slot_t *slot, uint32_t node);
 static bool sel_index_make(sel_index_t *index, uint32_t holder,
     const sel_index_place_t *place, uint32_t *node);
 static bool sel_index_join(sel_index_t *index, uint32_t holder,
@@ -160,17 +160,11 @@ sel_index_store(sel_index_t *index, uint32_t holder,
     slot = sel_table_find(externals, place->external, SEL_TABLE_NARROW);
 
     if (slot != NULL) {
-
         if (sel_node_path(&index->nodes, slot->value) == place->path) {
             return true;
         }
 
-        if (!sel_index_move(index, holder, slot)) {
-            return false;
-        }
-    }
-
-    if (!sel_table_reserve(externals, &index->memory)) {
+    } else if (!sel_table_reserve(externals, &index->memory)) {
         return false;
     }
 
@@ -189,6 +183,10 @@ sel_index_store(sel_index_t *index, uint32_t holder,
         }
     }
 
+    if (slot != NULL) {
+        return sel_index_move(index, holder, slot, node);
+    }
+
     slot = sel_table_insert(externals, place->external);
     slot->value = node;
 
@@ -196,27 +194,29 @@ sel_index_store(sel_index_t *index, uint32_t holder,
 }
 
 
-/* The external hash of the slot leaves the block where it was. */
+/* The external hash of the slot leaves its block for a node it has joined. */
 
 static bool
-sel_index_move(sel_index_t *index, uint32_t holder, sel_slot_t *slot)
+sel_index_move(sel_index_t *index, uint32_t holder, sel_slot_t *slot,
+    uint32_t node)
 {
-    bool  left;
+    bool  dead, left;
 
     index->memory.urgent = true;
 
     left = sel_index_leave(index, holder, slot->value, false);
 
-    index->memory.urgent = false;
+    if (left) {
+        slot->value = node;
 
-    if (!left) {
-        (void) sel_index_clear(index, index->holders[holder].owner);
-        return false;
+    } else {
+        dead = sel_index_clear(index, index->holders[holder].owner);
+        (void) sel_index_leave(index, holder, node, dead);
     }
 
-    sel_table_delete(&index->holders[holder].externals, slot);
+    index->memory.urgent = false;
 
-    return true;
+    return left;
 }
 
 

@@ -25,7 +25,6 @@ typedef struct {
     compare_t       compare;
     model_t         model;
     bool            limited;
-    uint64_t        retired;
     uint64_t        external[FUZZ_LIST];
     uint64_t        block[FUZZ_LIST];
 } fuzz_t;
@@ -256,7 +255,7 @@ fuzz_retire(fuzz_t *fuzz)
 
     sel_index_retire(fuzz->compare.index, r->owner);
     model_rank_drop(&fuzz->model, r);
-    fuzz->retired++;
+    fuzz->compare.waiting++;
 
     return NULL;
 }
@@ -277,7 +276,7 @@ fuzz_retire_worker(fuzz_t *fuzz)
 
         if (r != NULL) {
             model_rank_drop(&fuzz->model, r);
-            fuzz->retired++;
+            fuzz->compare.waiting++;
         }
     }
 
@@ -288,15 +287,11 @@ fuzz_retire_worker(fuzz_t *fuzz)
 static const char *
 fuzz_sweep(fuzz_t *fuzz)
 {
-    bool  swept;
-
-    swept = sel_index_sweep(fuzz->compare.index, 1 + take(fuzz));
-
-    if (swept) {
-        fuzz->retired = 0;
+    if (sel_index_sweep(fuzz->compare.index, 1 + take(fuzz))) {
+        fuzz->compare.waiting = 0;
     }
 
-    return compare_stats(&fuzz->compare, fuzz->retired, swept);
+    return compare_stats(&fuzz->compare);
 }
 
 
@@ -310,7 +305,7 @@ fuzz_look(fuzz_t *fuzz)
     error = r == NULL ? NULL : compare_rank(&fuzz->compare, r);
 
     if (error == NULL) {
-        error = compare_stats(&fuzz->compare, fuzz->retired, false);
+        error = compare_stats(&fuzz->compare);
     }
 
     return error != NULL ? error : sel_index_check(fuzz->compare.index);
@@ -367,7 +362,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must_be_null(turns > 100000 ? "the sweep does not end" : NULL);
     }
 
-    must_be_null(compare_stats(&fuzz.compare, 0, true));
+    fuzz.compare.waiting = 0;
+    must_be_null(compare_stats(&fuzz.compare));
     must_be_null(sel_index_check(fuzz.compare.index));
 
     sel_index_destroy(fuzz.compare.index);

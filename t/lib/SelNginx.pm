@@ -22,7 +22,7 @@ use Scalar::Util qw(weaken);
 use Test::More ();
 
 use SelHttp;
-use SelProc qw(poll_for sanitizer_reports title);
+use SelProc qw(poll_for sanitizer_reports);
 
 our @EXPORT = qw(wait_until all_done);
 

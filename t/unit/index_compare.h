@@ -17,6 +17,8 @@ typedef struct {
     sel_index_t  *index;
     model_t      *model;
     bool          full;         /* a store ended with FULL */
+    uint64_t      waiting;      /* retired or cleared since all was swept */
+    uint64_t      lost;         /* owners that lost all for want of memory */
     char          text[256];
 } compare_t;
 
@@ -132,12 +134,12 @@ compare_rank(compare_t *compare, const model_rank_t *r)
 
 
 /*
- * The statistics.  retired is the largest number of owners that may still
- * wait for their sweep; unless all is swept, blocks that nobody holds any
- * more may still be counted as nodes.
+ * The statistics.  What an owner had before it was cleared waits for a sweep
+ * like a retired owner.  Unless all is swept, blocks that nobody holds any
+ * more may be counted as nodes.
  */
 static inline const char *
-compare_stats(compare_t *compare, uint64_t retired, bool swept)
+compare_stats(compare_t *compare)
 {
     uint32_t           i;
     uint64_t           blocks, nodes;
@@ -152,7 +154,7 @@ compare_stats(compare_t *compare, uint64_t retired, bool swept)
         blocks += model_blocks(compare->model, &compare->model->ranks[i]);
     }
 
-    if (stats.retired > retired
+    if (stats.retired > compare->waiting
         || stats.owners != compare->model->n_ranks + stats.retired)
     {
         return compare_say(compare, "%llu owners, %llu of them retired; "
@@ -160,11 +162,11 @@ compare_stats(compare_t *compare, uint64_t retired, bool swept)
                            (unsigned long long) stats.owners,
                            (unsigned long long) stats.retired,
                            compare->model->n_ranks,
-                           (unsigned long long) retired);
+                           (unsigned long long) compare->waiting);
     }
 
     if (stats.blocks != blocks || stats.nodes < nodes
-        || (swept && stats.nodes != nodes))
+        || (compare->waiting == 0 && stats.nodes != nodes))
     {
         return compare_say(compare, "%llu blocks, %llu nodes; expected %llu "
                            "and %llu", (unsigned long long) stats.blocks,
@@ -238,19 +240,67 @@ compare_same(const model_pair_t *a, const model_pair_t *b, uint32_t n)
 }
 
 
+/* What the index may hold after FULL, as far as it looks right from outside. */
+typedef struct {
+    uint32_t       states;      /* different ones */
+    uint32_t       n;
+    model_pair_t  *pairs;       /* the first one */
+} compare_full_t;
+
+
+/* Remembers the model's state if the index looks like it. */
+static inline void
+compare_candidate(compare_t *compare, compare_full_t *full, model_rank_t *r,
+    const sel_index_change_t *change, const uint64_t *prompt, uint32_t n)
+{
+    if (!compare_partial(compare, r, change, prompt, n)) {
+        return;
+    }
+
+    if (full->states == 0) {
+        full->states = 1;
+        full->n = r->n;
+        compare_copy(full->pairs, r->pairs, r->n);
+
+    } else if (full->n != r->n || !compare_same(full->pairs, r->pairs, r->n)) {
+        full->states++;
+    }
+}
+
+
+/*
+ * A block that an owner gives up may need memory too, for a set of owners
+ * that is new.  Without it the owner loses all that it has.
+ */
+static inline const char *
+compare_lost(compare_t *compare, model_rank_t *r)
+{
+    if (sel_index_owner_blocks(compare->index, r->owner) != 0) {
+        return compare_say(compare, "after FULL owner %u holds neither a part "
+                           "of the change nor nothing", r->owner);
+    }
+
+    r->n = 0;
+    compare->lost++;
+    compare->waiting++;
+
+    return NULL;
+}
+
+
 /*
  * Brings the model to where a store that ended with FULL has stopped: the
- * blocks before some point are stored, those behind are not.  Where two such
- * points look alike from outside but are not, the rank is cleared in both.
+ * blocks before some point are stored, those behind are not; an external hash
+ * that was to move at that point may have left its old block.  Where two such
+ * states look alike from outside but are not, the rank is cleared in both.
  */
 static inline const char *
 compare_full(compare_t *compare, const sel_index_change_t *change)
 {
-    bool                 found, twice;
-    uint32_t             i, n, path, kept;
+    uint32_t             i, n, path, old;
     uint64_t            *prompt;
     model_rank_t        *r;
-    model_pair_t        *pairs;
+    compare_full_t       full;
     sel_index_change_t   clear;
 
     r = model_rank(compare->model, change->owner);
@@ -260,53 +310,48 @@ compare_full(compare_t *compare, const sel_index_change_t *change)
         return compare_say(compare, "FULL for an unknown parent");
     }
 
+    memset(&full, 0, sizeof(full));
+    full.pairs = malloc((r->n + change->n + 1) * sizeof(model_pair_t));
     prompt = malloc(COMPARE_DEPTH * sizeof(uint64_t));
-    pairs = malloc((r->n + change->n + 1) * sizeof(model_pair_t));
 
     n = model_path_blocks(compare->model, path, prompt);
     for (i = 0; i < change->n; i++) {
         prompt[n++] = change->block[i];
     }
 
-    found = false;
-    twice = false;
-    kept = 0;
-
     for (i = 0; i < change->n; i++) {
-        if (compare_partial(compare, r, change, prompt, n)) {
-            if (!found) {
-                found = true;
-                kept = r->n;
-                compare_copy(pairs, r->pairs, kept);
+        path = model_path_make(compare->model, path, change->block[i]);
+        old = model_known(r, change->external[i]);
 
-            } else if (kept != r->n || !compare_same(pairs, r->pairs, kept)) {
-                twice = true;
-            }
+        compare_candidate(compare, &full, r, change, prompt, n);
+
+        if (old != MODEL_NONE && old != path) {
+            (void) model_take(r, change->external[i]);
+            compare_candidate(compare, &full, r, change, prompt, n);
         }
 
-        path = model_path_make(compare->model, path, change->block[i]);
         model_put(r, change->external[i], path);
     }
 
-    if (found) {
-        r->n = kept;
-        compare_copy(r->pairs, pairs, kept);
+    if (full.states > 0) {
+        r->n = full.n;
+        compare_copy(r->pairs, full.pairs, full.n);
     }
 
     free(prompt);
-    free(pairs);
+    free(full.pairs);
 
-    if (!found) {
-        return compare_say(compare, "after FULL the index holds no beginning "
-                           "of the %u blocks", change->n);
+    if (full.states == 0) {
+        return compare_lost(compare, r);
     }
 
-    if (twice) {
+    if (full.states > 1) {
         memset(&clear, 0, sizeof(clear));
         clear.kind = SEL_INDEX_CLEARED;
         clear.owner = change->owner;
 
         r->n = 0;
+        compare->waiting++;
 
         if (sel_index_apply(compare->index, &clear) != SEL_INDEX_OK) {
             return compare_say(compare, "a full index cannot be cleared");
@@ -322,19 +367,24 @@ static inline const char *
 compare_apply(compare_t *compare, const sel_index_change_t *change,
     bool may_be_full)
 {
-    sel_index_result_t  got, expected;
+    model_rank_t        *r;
+    sel_index_result_t   got, expected;
 
     got = sel_index_apply(compare->index, change);
 
-    if (got == SEL_INDEX_FULL && may_be_full
-        && change->kind == SEL_INDEX_STORED
-        && model_rank(compare->model, change->owner) != NULL)
+    r = model_rank(compare->model, change->owner);
+
+    if (got == SEL_INDEX_FULL && may_be_full && r != NULL
+        && change->kind != SEL_INDEX_CLEARED)
     {
         compare->full = true;
-        return compare_full(compare, change);
+
+        return change->kind == SEL_INDEX_STORED ? compare_full(compare, change)
+                                                : compare_lost(compare, r);
     }
 
     expected = model_apply(compare->model, change);
+    compare->waiting += change->kind == SEL_INDEX_CLEARED;
 
     if (got != expected) {
         return compare_say(compare, "kind %d on owner %u: result %d, expected "

@@ -13,7 +13,7 @@
 #include "index/sel_index.h"
 
 
-#define MODEL_RANKS  64         /* alive at one time */
+#define MODEL_RANKS  1024       /* alive at one time */
 #define MODEL_NONE   0xffffffff
 #define MODEL_ROOT   0
 

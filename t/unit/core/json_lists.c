@@ -13,7 +13,8 @@
 #include "sel_expect.h"
 
 
-static uint64_t  seed;
+static uint64_t    seed;
+static sel_rand_t  rnd;
 
 
 static void
@@ -196,10 +197,116 @@ test_long_list(void **state)
 }
 
 
+/* A number, or seldom something that no list of numbers takes. */
+static void
+random_element(FILE *doc, uint64_t *value, bool *fits32, bool *fits64,
+    bool *is_hash)
+{
+    bool         minus;
+    const char  *odd;
+
+    static const char *const  odds[] = {
+        "1.0", "1e2", "-0", "18446744073709551616", "99999999999999999999",
+        "-9223372036854775809", "null", "\"7\"", "[]"
+    };
+
+    *value = sel_rand_wide(&rnd) >> (sel_rand_below(&rnd, 2) * 40);
+    minus = *value != 0 && sel_rand_below(&rnd, 8) == 0;
+    *fits32 = !minus && *value <= UINT32_MAX;
+    *fits64 = !minus;
+    *is_hash = !minus || *value <= (uint64_t) INT64_MAX + 1;
+
+    if (sel_rand_below(&rnd, 40) == 0) {
+        odd = odds[sel_rand_below(&rnd, sel_countof(odds))];
+        fputs(odd, doc);
+        *fits32 = *fits64 = *is_hash = false;
+        return;
+    }
+
+    fprintf(doc, "%s%" PRIu64, minus ? "-" : "", *value);
+    *value = minus ? 0 - *value : *value;
+}
+
+
+/* What must come out: the values, or nothing and the status DATA. */
+static void
+expect_list(const char *text, size_t len, sel_ways_read_pt read, bool ok,
+    const char *values)
+{
+    sel_ways_t   ways;
+    const char  *difference;
+
+    difference = sel_ways_run(text, len, sel_rand(&rnd), read, &ways);
+
+    if (difference != NULL) {
+        fail_msg("%s", difference);
+    }
+
+    if (ways.status != (ok ? SEL_JSON_OK : SEL_JSON_DATA)
+        || strcmp(ways.out, ok ? values : "") != 0)
+    {
+        fail_msg("%s: status %d (%s), read as %s", text, ways.status,
+                 ways.message, ways.out);
+    }
+
+    sel_ways_free(&ways);
+}
+
+
+/*
+ * Lists of numbers of all sizes, with blanks here and there, in one piece and
+ * in segments: no way may differ, and every number comes out as it is.
+ */
+static void
+test_random_lists(void **state)
+{
+    int        i;
+    bool       fits32, fits64, is_hash, all32, all64, all_hash;
+    char      *text, *values;
+    FILE      *doc, *out;
+    size_t     len, size;
+    uint64_t   k, n, value;
+
+    for (i = 0; i < 1500; i++) {
+        doc = open_memstream(&text, &len);
+        out = open_memstream(&values, &size);
+        assert_true(doc != NULL && out != NULL);
+
+        n = sel_rand_below(&rnd, 24);
+        all32 = all64 = all_hash = true;
+        fputc('[', doc);
+
+        for (k = 0; k < n; k++) {
+            fprintf(doc, "%s%*s", k != 0 ? "," : "",
+                    (int) (sel_rand_below(&rnd, 12) % 3), "");
+            random_element(doc, &value, &fits32, &fits64, &is_hash);
+            fprintf(doc, "%*s", sel_rand_below(&rnd, 9) == 0, "");
+            fprintf(out, "%" PRIu64 ";", value);
+            all32 = all32 && fits32;
+            all64 = all64 && fits64;
+            all_hash = all_hash && is_hash;
+        }
+
+        fputs("]", doc);
+        fprintf(out, "n=%" PRIu64, n);
+        assert_int_equal(fclose(doc), 0);
+        assert_int_equal(fclose(out), 0);
+
+        expect_list(text, len, read_u32_list, all32, values);
+        expect_list(text, len, read_u64_list, all64, values);
+        expect_list(text, len, read_hash_list, all_hash, values);
+
+        free(text);
+        free(values);
+    }
+}
+
+
 static const struct CMUnitTest  tests[] = {
     cmocka_unit_test(test_lists),
     cmocka_unit_test(test_first_fault),
-    cmocka_unit_test(test_long_list)
+    cmocka_unit_test(test_long_list),
+    cmocka_unit_test(test_random_lists)
 };
 
 
@@ -207,6 +314,7 @@ int
 main(void)
 {
     seed = sel_rand_seed("json_lists");
+    rnd.state = seed;
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,6 +163,8 @@ test_u64(void **state)
         { read_u64, "1e3", SEL_JSON_DATA, "", "expected u64" },
         { read_u64, "1E0", SEL_JSON_DATA, "", "expected u64" },
         { read_u64, "-0.0", SEL_JSON_DATA, "", "expected u64" },
+        { read_u64, "-0", SEL_JSON_DATA, "",
+          "invalid type: floating point `-0.0`, expected u64" },
         { read_u64, "\"1\"", SEL_JSON_DATA, "",
           "invalid type: string \"1\", expected u64" },
         { read_u64, "null", SEL_JSON_DATA, "",
@@ -329,7 +331,8 @@ test_syntax(void **state)
         "{1:1}", "{null:1}", "{\"a\":1]", "{\"a\":1}}", "{\"a\":}",
         "{\"a\":1 \"b\":2}", "{\"a\":1,,\"b\":2}", "{\"a\"::1}",
         "[1]\f", "\v[1]", "\xc2\xa0[1]", "[1] // x", "/* x */ 1", "[1]\x01",
-        "{\"a\":1} x", "true false", "[tru]", "[nan]", "{\"a\":fals}"
+        "{\"a\":1} x", "true false", "[tru]", "[nan]", "{\"a\":fals}",
+        "1e999", "[-1e999]", "{\"a\":1e99999999999999999999}"
     };
 
     static const sel_expect_t  nul_behind = {

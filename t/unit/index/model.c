@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include "core/sel_hash.h"
+#include "index/sel_memory.h"
 #include "index_compare.h"
 #include "sel_rand.h"
 
@@ -23,7 +24,7 @@
 #define DEAD_MAX     32
 
 #define N_PARTITIONS 4
-#define N_WORKERS    4
+#define N_WORKERS    4          /* but in the test with many */
 #define N_RANKS      3
 #define N_BLOCKS     10
 #define N_EXTERNALS  24
@@ -34,9 +35,12 @@ typedef struct {
     model_t            model;
     sel_rand_t         rand;
     size_t             max_bytes;
-    uint64_t           retired;         /* since the last whole sweep */
+    bool               limited;         /* FULL is to be expected */
     uint32_t           n_dead;
     uint16_t           dead[DEAD_MAX];  /* retired, maybe not swept */
+    uint32_t           n_partitions;
+    uint32_t           n_workers;
+    uint32_t           many_pairs;      /* then they are removed faster */
     uint64_t           blocks[N_BLOCKS];
     uint64_t           externals[N_EXTERNALS];
     uint64_t           full;
@@ -104,6 +108,10 @@ run_init(run_t *run, uint64_t seed, size_t max_bytes)
     model_init(&run->model);
 
     run->max_bytes = max_bytes;
+    run->limited = max_bytes != 0;
+    run->n_partitions = N_PARTITIONS;
+    run->n_workers = N_WORKERS;
+    run->many_pairs = 250;
     run->compare.model = &run->model;
     run->compare.index = sel_index_create(max_bytes, sel_rand(&run->rand));
 
@@ -132,6 +140,24 @@ run_free(run_t *run)
     }
 
     model_free(&run->model);
+}
+
+
+static uint32_t
+any_partition(run_t *run)
+{
+    return partitions[below(run, run->n_partitions)];
+}
+
+
+static uint64_t
+any_worker(run_t *run)
+{
+    uint32_t  i;
+
+    i = below(run, run->n_workers);
+
+    return i < N_WORKERS ? workers[i] : 1000 + i;
 }
 
 
@@ -229,7 +255,7 @@ run_store(run_t *run)
         run->external[i] = any_external(run, path);
     }
 
-    return compare_apply(&run->compare, &change, run->max_bytes != 0);
+    return compare_apply(&run->compare, &change, run->limited);
 }
 
 
@@ -248,14 +274,14 @@ run_remove(run_t *run)
     memset(&change, 0, sizeof(change));
     change.kind = SEL_INDEX_REMOVED;
     change.owner = r->owner;
-    change.n = r->n > 250 ? LIST_MAX : below(run, 8);
+    change.n = r->n > run->many_pairs ? LIST_MAX : below(run, 8);
     change.external = run->external;
 
     for (i = 0; i < change.n; i++) {
         run->external[i] = known_external(run, r);
     }
 
-    return compare_apply(&run->compare, &change, false);
+    return compare_apply(&run->compare, &change, run->limited);
 }
 
 
@@ -270,7 +296,7 @@ run_query(run_t *run)
     sel_index_match_t    out[MODEL_RANKS];
 
     n = 0;
-    partition = partitions[below(run, N_PARTITIONS)];
+    partition = any_partition(run);
     r = any_rank(run);
 
     if (r != NULL && r->n > 0 && below(run, 100) < 70) {
@@ -324,8 +350,8 @@ run_owner(run_t *run)
     uint64_t       worker;
     model_rank_t  *r;
 
-    partition = partitions[below(run, N_PARTITIONS)];
-    worker = workers[below(run, N_WORKERS)];
+    partition = any_partition(run);
+    worker = any_worker(run);
     rank = ranks[below(run, N_RANKS)];
 
     r = model_rank_of(&run->model, partition, worker, rank);
@@ -336,7 +362,7 @@ run_owner(run_t *run)
     }
 
     if (owner == SEL_INDEX_NO_OWNER) {
-        return run->max_bytes != 0 ? NULL : "no owner could be made";
+        return run->limited ? NULL : "no owner could be made";
     }
 
     if (model_rank(&run->model, owner) != NULL) {
@@ -363,7 +389,7 @@ run_dropped(run_t *run, model_rank_t *r)
         run->dead[run->n_dead++] = r->owner;
     }
 
-    run->retired++;
+    run->compare.waiting++;
     model_rank_drop(&run->model, r);
 }
 
@@ -399,8 +425,8 @@ run_retire_worker(run_t *run)
     uint64_t       worker;
     model_rank_t  *r;
 
-    partition = partitions[below(run, N_PARTITIONS)];
-    worker = workers[below(run, N_WORKERS)];
+    partition = any_partition(run);
+    worker = any_worker(run);
 
     sel_index_retire_worker(run->compare.index, partition, worker);
 
@@ -457,7 +483,7 @@ static const char *
 run_sweep(run_t *run)
 {
     if (sel_index_sweep(run->compare.index, 1 + below(run, 30))) {
-        run->retired = 0;
+        run->compare.waiting = 0;
     }
 
     return NULL;
@@ -475,10 +501,10 @@ run_sweep_all(run_t *run)
         }
     }
 
-    run->retired = 0;
+    run->compare.waiting = 0;
     run->n_dead = 0;
 
-    return compare_stats(&run->compare, 0, true);
+    return compare_stats(&run->compare);
 }
 
 
@@ -498,8 +524,7 @@ run_look(run_t *run)
     r = any_rank(run);
     error = r == NULL ? NULL : compare_rank(&run->compare, r);
 
-    return error != NULL ? error
-           : compare_stats(&run->compare, run->retired, false);
+    return error != NULL ? error : compare_stats(&run->compare);
 }
 
 
@@ -531,7 +556,7 @@ run_operations(run_t *run, uint32_t n)
 
         error = operations[op].call(run);
 
-        if (error == NULL && run->compare.full && run->max_bytes != 0) {
+        if (error == NULL && run->compare.full) {
             run->full++;
             error = sel_index_check(run->compare.index);
         }
@@ -544,9 +569,9 @@ run_operations(run_t *run, uint32_t n)
     }
 
     sel_index_stats(run->compare.index, &stats);
-    print_message("# %" PRIu64 " queries' credits, %" PRIu64 " times full, "
-                  "%" PRIu64 " bytes at the end\n", run->credited, run->full,
-                  stats.bytes);
+    print_message("# %" PRIu64 " credits, %" PRIu64 " times full, %" PRIu64
+                  " owners lost, %" PRIu64 " bytes at the end\n",
+                  run->credited, run->full, run->compare.lost, stats.bytes);
 
     assert_null(sel_index_check(run->compare.index));
 }
@@ -589,8 +614,8 @@ test_chosen_hashes(void **state)
 
 
 /*
- * With little memory, from too little for anything to more than is
- * used.  FULL is an ordinary result here.
+ * With little memory, from as little as an index can be made with to more
+ * than is used.  FULL is an ordinary result here.
  */
 static void
 test_limited(void **state)
@@ -603,7 +628,7 @@ test_limited(void **state)
     credited = 0;
     seed = sel_rand_seed("limited index model");
 
-    for (max_bytes = 4096; max_bytes <= 1 << 20; max_bytes *= 2) {
+    for (max_bytes = 4096; max_bytes <= 300000; max_bytes += max_bytes / 5) {
         run_init(&run, seed + max_bytes, max_bytes);
 
         if (run.compare.index != NULL) {
@@ -616,7 +641,64 @@ test_limited(void **state)
     }
 
     assert_true(full > 0);
-    assert_true(credited > OPERATIONS / 10);
+    assert_true(credited > OPERATIONS / 20);
+}
+
+
+/* Sets of hundreds of ranks, with a few blocks each. */
+static void
+test_many_ranks(void **state)
+{
+    run_t     run;
+    uint32_t  i;
+
+    run_init(&run, sel_rand_seed("many ranks"), 0);
+    assert_non_null(run.compare.index);
+
+    run.n_partitions = 1;
+    run.n_workers = 250;
+    run.many_pairs = 20;
+
+    for (i = 0; i < 2000; i++) {
+        assert_null(run_owner(&run));
+    }
+
+    assert_true(run.model.n_ranks > 500);
+    run_operations(&run, OPERATIONS / 4);
+    assert_true(run.credited > OPERATIONS);
+    run_free(&run);
+}
+
+
+static sel_rand_t  failures;
+
+
+static bool
+sometimes(size_t size)
+{
+    return sel_rand_below(&failures, 3) != 0;
+}
+
+
+/* With memory that fails now and then. */
+static void
+test_failing_memory(void **state)
+{
+    run_t  run;
+
+    run_init(&run, sel_rand_seed("failing memory"), 0);
+    assert_non_null(run.compare.index);
+
+    run.limited = true;
+    failures.state = sel_rand(&run.rand);
+
+    sel_memory_hook = sometimes;
+    run_operations(&run, OPERATIONS / 4);
+    sel_memory_hook = NULL;
+
+    assert_true(run.full > 0);
+    assert_true(run.credited > OPERATIONS / 100);
+    run_free(&run);
 }
 
 
@@ -625,7 +707,9 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_unlimited),
+        cmocka_unit_test(test_many_ranks),
         cmocka_unit_test(test_limited),
+        cmocka_unit_test(test_failing_memory),
         cmocka_unit_test(test_chosen_hashes),
     };
 

@@ -452,11 +452,9 @@ search_site(run_t *run)
 {
     uint32_t  first;
 
-    if (run->shared->passed_rebuilding[run->wanted] == 0 || below(run, 3)) {
-        arm(run, run->wanted, 1);
-        (void) ended(run, start(run, 0, SITE_OPS));
-        arm(run, 0, 0);
-    }
+    arm(run, run->wanted, 1);
+    (void) ended(run, start(run, 0, SITE_OPS));
+    arm(run, 0, 0);
 
     /* it may be a site of the rebuild after a death at some other site */
     first = below(run, 4) ? run->helper[run->wanted]

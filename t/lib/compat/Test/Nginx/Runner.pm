@@ -137,8 +137,8 @@ sub _prepare {
     $text{config} .= "\nlocation / { root $root/html; }\n"
         if !$set->{no_root_location};
 
-    my $reuseport = $ENV{TEST_NGINX_REUSE_PORT}
-        // ($set->{master} && $set->{workers} > 1);
+    my $reuseport = $set->{master}
+        && ($ENV{TEST_NGINX_REUSE_PORT} // $set->{workers} > 1);
 
     $self->{nginx} = SelNginx::Process->new(
         name => $block->name, port => $self->{port}, root => $root,

@@ -20,6 +20,7 @@ use Digest::SHA ();
 use JSON::PP ();
 use Test::Builder;
 
+use SelAnswer;
 use SelProc qw(poll_for);
 use Test::Nginx::Runner::Sections qw(patterns header_list indexed);
 
