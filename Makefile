@@ -14,7 +14,7 @@ WARN        := -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
                -Wmissing-prototypes -Wstrict-prototypes
 CFLAGS_LIB  := $(WARN) -D_GNU_SOURCE -O2 -g -fno-strict-aliasing -Isrc
 SANITIZE    := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-               -fno-omit-frame-pointer -O1
+               -fno-omit-frame-pointer -O1 -Wno-maybe-uninitialized
 
 # The rooms a unit test of a room may be linked with: its own and those below.
 LINK_core      := core
@@ -71,9 +71,36 @@ $(foreach room,core index schedule kv_events service,\
     $(eval $(call unit_rules,$(room),obj,)))
 $(eval $(call unit_rules,state,crash,-DSEL_CRASH_TEST))
 
-.PHONY: unit
-unit: $(UNIT)                   ## C unit tests
-	CMOCKA_MESSAGE_OUTPUT=tap prove --exec '' $(UNIT)
+UNIT_ASAN := $(patsubst t/unit/%.c,$(BUILD)/unit-asan/%,\
+                 $(filter-out t/unit/state/crash.c,$(wildcard t/unit/*/*.c)))
+
+
+# Fuzz targets: t/fuzz/fuzz_NAME.c over t/fuzz/corpus/NAME.  With gcc they run
+# the corpus and a number of mutations of it; with clang they are libFuzzer's.
+
+FUZZ := json msgpack kv_events index
+
+$(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c t/fuzz/fuzz.h \
+        $(call lib_objects,asan,core index kv_events)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/unit -It/fuzz -o $@ \
+	    $(filter %.c %.o,$^) -ljansson $(LIBS)
+
+$(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c t/fuzz/fuzz.h $(HEADERS)
+	@mkdir -p $(@D)
+	clang -fsanitize=fuzzer,address,undefined -g -O1 -std=c11 -D_GNU_SOURCE \
+	    -fno-strict-aliasing -Isrc -It/unit -It/fuzz -o $@ $< \
+	    $(call lib_sources,core index kv_events) -ljansson $(LIBS)
+
+.PHONY: fuzz
+FUZZ_TIME := 60
+fuzz: $(FUZZ:%=$(BUILD)/libfuzzer/%)     ## each fuzz target for FUZZ_TIME s (clang)
+	@for target in $(FUZZ); do \
+	    mkdir -p $(BUILD)/fuzz-found/$$target; \
+	    $(BUILD)/libfuzzer/$$target -max_total_time=$(FUZZ_TIME) \
+	        -max_len=4096 -artifact_prefix=$(BUILD)/fuzz-found/$$target/ \
+	        $(BUILD)/fuzz-found/$$target t/fuzz/corpus/$$target || exit 1; \
+	done
 
 
 # The module, for the packaged nginx.
@@ -83,7 +110,7 @@ SO := $(BUILD)/ngx_http_select_module.so
 MODULE_SOURCES := ngx_select_module.c $(wildcard src/*/*.c)
 
 .PHONY: build
-build: $(SO)                    ## the module; ends with nginx -t
+build: deps-build $(SO)                    ## the module; ends with nginx -t
 	@mkdir -p $(BUILD)/run
 	@sed 's|build/|$(BUILD)/|' conf/nginx.conf > $(BUILD)/run/check.conf
 	$(NGINX) -p $(CURDIR) -c $(BUILD)/run/check.conf -t -q
@@ -130,6 +157,55 @@ run: deps-build $(SO)           ## the selector alone, in the foreground
 	exec $(NGINX) -p $(CURDIR) -c conf/nginx.conf -g 'daemon off;'
 
 
+# Tests.  The genuine Test::Nginx runs the data-driven suites where it is
+# installed, the runner in t/lib/compat elsewhere.
+
+export TEST_NGINX_BINARY := $(NGINX)
+
+COMPAT = $(shell perl -MTest::Nginx::Socket -e1 2> /dev/null || \
+             echo --lib t/lib/compat)
+
+SUITES := $(wildcard t/*.t)
+
+define aggregate
+t/lib/aggregate.pl --lib t/lib $(COMPAT)
+endef
+
+.PHONY: test unit test-asan
+test: deps-test build $(UNIT) $(FUZZ:%=$(BUILD)/fuzz/%)   ## everything
+	CMOCKA_MESSAGE_OUTPUT=tap \
+	TEST_NGINX_LOAD_MODULES=$(abspath $(SO)) \
+	    $(aggregate) --group rooms t/lib/check-rooms.pl \
+	        --group unit $(UNIT) \
+	        $(foreach t,$(FUZZ),--commands fuzz-$(t) \
+	            "$(BUILD)/fuzz/$(t) t/fuzz/corpus/$(t)/*") \
+	        --group helpers $(wildcard t/lib/*.t) \
+	        --group suites $(SUITES)
+
+unit: deps-test $(UNIT)         ## the C unit tests alone
+	CMOCKA_MESSAGE_OUTPUT=tap $(aggregate) --group unit $(UNIT)
+
+# An nginx with AddressSanitizer and NGX_DEBUG_PALLOC (each pool allocation a
+# malloc of its own) and the module in the same build; NGINX_TREE may name
+# nginx's sources, else Debian's are fetched.
+
+ASAN := $(BUILD)/nginx-asan
+
+$(ASAN)/nginx: config module.map $(MODULE_SOURCES) $(HEADERS) \
+        t/lib/asan-nginx.sh
+	t/lib/asan-nginx.sh $(ASAN) $(NGINX_TREE)
+
+test-asan: deps-test $(ASAN)/nginx $(UNIT_ASAN)   ## all of it with sanitizers
+	rm -rf $(BUILD)/asan-reports
+	mkdir -m 777 -p $(BUILD)/asan-reports
+	CMOCKA_MESSAGE_OUTPUT=tap \
+	TEST_NGINX_BINARY=$(abspath $(ASAN))/nginx \
+	TEST_NGINX_LOAD_MODULES=$(abspath $(ASAN))/ngx_http_select_module.so \
+	SEL_ASAN_LOG=$(abspath $(BUILD))/asan-reports \
+	SEL_TEST_TIME=900 \
+	    $(aggregate) --group unit $(UNIT_ASAN) --group suites $(SUITES)
+
+
 # Debian packages: installs those of packages.txt that are missing.
 
 PACKAGES = $(shell awk '$$1 ~ /^($(1))$$/ { print $$2 }' packages.txt)
@@ -149,3 +225,11 @@ done; \
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
         apt-get install -qq -y --no-install-recommends $$missing; }
 endef
+
+
+.PHONY: clean help
+clean:                          ## removes build/
+	rm -rf $(BUILD)
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12

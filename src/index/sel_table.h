@@ -96,6 +96,8 @@ sel_table_at(const sel_table_t *table, uint32_t pos, uint32_t width)
 }
 
 
+/* without the attribute gcc finds the call useless and drops it */
+__attribute__((always_inline))
 static inline void
 sel_table_prefetch(const sel_table_t *table, uint64_t key, uint32_t width)
 {

@@ -29,7 +29,8 @@ struct sel_slot_s {
     uint32_t  dp_rank;          /* derived */
     uint32_t  partition;        /* derived: partition number */
     uint32_t  epoch;            /* primary: never goes back */
-    uint32_t  feed;             /* primary: never goes back */
+    uint32_t  feed;             /* never goes back; derived from the record
+                                   while the slot is used, else primary */
     uint16_t  next_free;        /* derived */
     uint8_t   used;             /* derived */
     uint8_t   pad[35];

@@ -225,18 +225,12 @@ sel_check_meter(sel_zone_t *zone, uint32_t number, uint32_t *used)
 static const char *
 sel_check_meters(sel_zone_t *zone)
 {
-    uint32_t  i, number;
+    uint32_t  i;
 
     for (i = 0; i < SEL_ZONE_PROCS; i++) {
-        number = atomic_load_explicit(&zone->header->meters[i],
-                                      memory_order_relaxed);
 
-        if (number != SEL_CHUNK_NONE
-            && (!sel_zone_chunk_known(zone, number)
-                || sel_chunk_tag(sel_zone_chunk(zone, number))
-                   != SEL_CHUNK_METER))
-        {
-            return "a process number leads to no meter";
+        if (!sel_zone_meter_right(zone, i)) {
+            return "a process number leads to no meter, or to another's";
         }
     }
 
@@ -286,7 +280,7 @@ sel_check_see(sel_zone_t *zone, uint32_t number, sel_chunk_tag_t tag)
 
     chunk = sel_zone_chunk(zone, number);
 
-    if (sel_chunk_tag(chunk) != tag || (chunk->aux & SEL_CHUNK_SEEN)) {
+    if (sel_chunk_tag(chunk) != tag || (chunk->aux & SEL_CHUNK_SEEN) != 0) {
         return false;
     }
 
@@ -310,7 +304,7 @@ sel_check_seen(sel_zone_t *zone)
         tag = sel_chunk_tag(chunk);
 
         if ((tag == SEL_CHUNK_FREE || tag == SEL_CHUNK_BYTES)
-            && !(chunk->aux & SEL_CHUNK_SEEN))
+            && (chunk->aux & SEL_CHUNK_SEEN) == 0)
         {
             return "a chunk is neither free nor in a record";
         }

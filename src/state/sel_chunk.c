@@ -318,7 +318,7 @@ sel_zone_run_find(const sel_zone_t *zone, uint32_t n)
     for (number = 1; number <= zone->header->chunk_high; /* void */ ) {
         chunk = sel_zone_chunk(zone, number);
 
-        found = chunk->aux & SEL_CHUNK_SEEN ? found + 1 : 0;
+        found = (chunk->aux & SEL_CHUNK_SEEN) != 0 ? found + 1 : 0;
 
         if (found == n) {
             return number - n + 1;

@@ -82,6 +82,30 @@ sel_zone_meter_link(sel_zone_t *zone, sel_meter_chunk_t *meter)
 
 
 bool
+sel_zone_meter_right(const sel_zone_t *zone, uint32_t number)
+{
+    uint32_t            head;
+    sel_meter_chunk_t  *meter;
+
+    head = atomic_load_explicit(&zone->header->meters[number],
+                                memory_order_acquire);
+
+    if (head == SEL_CHUNK_NONE) {
+        return true;
+    }
+
+    if (!sel_zone_chunk_known(zone, head)) {
+        return false;
+    }
+
+    meter = (sel_meter_chunk_t *) sel_zone_chunk(zone, head);
+
+    return sel_chunk_tag(&meter->head) == SEL_CHUNK_METER
+           && meter->number == number;
+}
+
+
+bool
 sel_meter_read(sel_zone_t *zone, uint32_t number,
     uint64_t values[SEL_METER_VALUES])
 {

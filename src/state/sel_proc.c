@@ -38,7 +38,7 @@ sel_proc_enter(sel_zone_t *zone, uint32_t pid, uint32_t number,
     for (i = 0; i < SEL_ZONE_PROCS; i++) {
         proc = &zone->procs[i];
 
-        if (proc->used || !sel_proc_init(proc) || !sel_proc_try(proc)) {
+        if (proc->used != 0 || !sel_proc_init(proc) || !sel_proc_try(proc)) {
             continue;
         }
 
@@ -146,7 +146,7 @@ sel_proc_clear_dead(sel_zone_t *zone, uint32_t self)
     for (i = 0; i < SEL_ZONE_PROCS; i++) {
         proc = &zone->procs[i];
 
-        if (i == self || !proc->used || !sel_proc_try(proc)) {
+        if (i == self || proc->used == 0 || !sel_proc_try(proc)) {
             continue;
         }
 
@@ -200,7 +200,7 @@ sel_proc_notify(sel_zone_t *zone, uint32_t self, uint32_t look)
     for (i = 0; i < SEL_ZONE_PROCS; i++) {
         proc = &zone->procs[i];
 
-        if (i != self && __atomic_load_n(&proc->used, __ATOMIC_ACQUIRE)) {
+        if (i != self && __atomic_load_n(&proc->used, __ATOMIC_ACQUIRE) != 0) {
             (void) atomic_fetch_or_explicit(&proc->look, look,
                                             memory_order_release);
         }

@@ -76,6 +76,16 @@ sel_rebuild_reset(sel_zone_t *zone)
     }
 
     SEL_ZONE_STEP();
+
+    /* meters are read without the lock: what is right stays */
+
+    for (i = 0; i < SEL_ZONE_PROCS; i++) {
+
+        if (!sel_zone_meter_right(zone, i)) {
+            atomic_store_explicit(&header->meters[i], SEL_CHUNK_NONE,
+                                  memory_order_release);
+        }
+    }
 }
 
 

@@ -71,7 +71,9 @@ typedef struct {
     uint32_t            n_slots;
     uint32_t            n_chunks;
     uint32_t            n_worker_buckets;       /* power of two */
-    uint32_t            n_partition_buckets;    /* power of two */
+    uint32_t            n_partition_buckets;    /* power of two; there are
+                                                   two tables of them, by
+                                                   names and by number */
 } sel_zone_t;
 
 

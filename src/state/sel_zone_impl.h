@@ -379,8 +379,13 @@ uint32_t sel_zone_partition_make(sel_zone_t *zone,
 void sel_zone_partition_link(sel_zone_t *zone, sel_partition_chunk_t *record);
 
 
-/* sel_meter.c: makes a published meter found */
+/* sel_meter.c */
+
+/* Makes a published meter found. */
 void sel_zone_meter_link(sel_zone_t *zone, sel_meter_chunk_t *meter);
+
+/* Whether a process number leads to its own meter, or to none. */
+bool sel_zone_meter_right(const sel_zone_t *zone, uint32_t number);
 
 
 /* Verification: sel_check.c, sel_check_partition.c, sel_check_worker.c */

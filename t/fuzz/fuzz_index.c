@@ -8,8 +8,7 @@
  * ends early is continued with zeros.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
 #include "../unit/index_compare.h"
 
 
@@ -29,8 +28,6 @@ typedef struct {
     uint64_t        block[FUZZ_LIST];
 } fuzz_t;
 
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *fuzz_store(fuzz_t *fuzz);
 static const char *fuzz_remove(fuzz_t *fuzz);
@@ -172,7 +169,7 @@ fuzz_remove(fuzz_t *fuzz)
         fuzz->external[i] = take_external(fuzz);
     }
 
-    return compare_apply(&fuzz->compare, &change, false);
+    return compare_apply(&fuzz->compare, &change, fuzz->limited);
 }
 
 
@@ -315,13 +312,11 @@ fuzz_look(fuzz_t *fuzz)
 static void
 must_be_null(const char *error)
 {
-    if (error != NULL) {
-        (void) fprintf(stderr, "index: %s\n", error);
-        abort();
-    }
+    FUZZ_CHECK(error == NULL, "%s", error);
 }
 
 
+/* The limit of memory; the lowest ones are too little for an index. */
 static size_t
 take_limit(fuzz_t *fuzz)
 {
@@ -330,7 +325,7 @@ take_limit(fuzz_t *fuzz)
     byte = take(fuzz);
     fuzz->limited = byte != 0;
 
-    return (size_t) byte << 12;
+    return byte == 0 ? 0 : (64 << 10) + ((size_t) byte << 9);
 }
 
 
@@ -359,7 +354,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must_be_null(sel_index_check(fuzz.compare.index));
 
     for (turns = 0; !sel_index_sweep(fuzz.compare.index, 3); turns++) {
-        must_be_null(turns > 100000 ? "the sweep does not end" : NULL);
+        FUZZ_CHECK(turns < 100000, "the sweep does not end");
     }
 
     fuzz.compare.waiting = 0;

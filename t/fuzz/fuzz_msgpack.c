@@ -125,12 +125,61 @@ model_container(model_t *model, uint64_t n, bool map, size_t head,
 }
 
 
+/* The first bytes 0xc0 .. 0xdf; 0xd4 .. 0xd8 have a length of their own. */
+static bool
+model_tail(model_t *model, const uint8_t *data, size_t size)
+{
+    uint8_t   first;
+    unsigned  n;
+
+    first = data[0];
+
+    if (first >= 0xca && first <= 0xd3) {
+        return model_number(model, data, size);
+    }
+
+    if (first >= 0xc4 && first <= 0xc6) {
+        return model_sized(model, data, size, 1u << (first - 0xc4),
+                           SEL_MSGPACK_BIN);
+    }
+
+    if (first >= 0xc7 && first <= 0xc9) {
+        return model_sized(model, data, size, 1u << (first - 0xc7),
+                           SEL_MSGPACK_EXT);
+    }
+
+    if (first >= 0xd9 && first <= 0xdb) {
+        return model_sized(model, data, size, 1u << (first - 0xd9),
+                           SEL_MSGPACK_STR);
+    }
+
+    if (first >= 0xdc) {
+        n = first & 1 ? 4 : 2;
+        return size >= 1 + n
+               && model_container(model, big_endian(data + 1, n),
+                                  first >= 0xde, 1 + n, size);
+    }
+
+    if (first >= 0xd4) {
+        model->type = SEL_MSGPACK_EXT;
+        model->payload = (size_t) 1 << (first - 0xd4);
+        model->len = 2 + model->payload;
+        model->ext = size > 1 ? (int8_t) data[1] : 0;
+        return model->len <= size;
+    }
+
+    model->type = first == 0xc0 ? SEL_MSGPACK_NIL : SEL_MSGPACK_BOOL;
+    model->bits = first == 0xc3;
+
+    return first != 0xc1;
+}
+
+
 /* One token of size bytes, or false. */
 static bool
 model_token(model_t *model, const uint8_t *data, size_t size)
 {
-    uint8_t   first;
-    unsigned  n;
+    uint8_t  first;
 
     memset(model, 0, sizeof(*model));
 
@@ -157,44 +206,7 @@ model_token(model_t *model, const uint8_t *data, size_t size)
         return model->len <= size;
     }
 
-    if (first >= 0xca && first <= 0xd3) {
-        return model_number(model, data, size);
-    }
-
-    if (first >= 0xc4 && first <= 0xc6) {
-        return model_sized(model, data, size, 1u << (first - 0xc4),
-                           SEL_MSGPACK_BIN);
-    }
-
-    if (first >= 0xc7 && first <= 0xc9) {
-        return model_sized(model, data, size, 1u << (first - 0xc7),
-                           SEL_MSGPACK_EXT);
-    }
-
-    if (first >= 0xd9 && first <= 0xdb) {
-        return model_sized(model, data, size, 1u << (first - 0xd9),
-                           SEL_MSGPACK_STR);
-    }
-
-    if (first >= 0xd4 && first <= 0xd8) {
-        model->type = SEL_MSGPACK_EXT;
-        model->payload = (size_t) 1 << (first - 0xd4);
-        model->len = 2 + model->payload;
-        model->ext = size > 1 ? (int8_t) data[1] : 0;
-        return model->len <= size;
-    }
-
-    if (first >= 0xdc) {
-        n = first & 1 ? 4 : 2;
-        return size >= 1 + n
-               && model_container(model, big_endian(data + 1, n),
-                                  first >= 0xde, 1 + n, size);
-    }
-
-    model->type = first == 0xc0 ? SEL_MSGPACK_NIL : SEL_MSGPACK_BOOL;
-    model->bits = first == 0xc3;
-
-    return first != 0xc1;
+    return model_tail(model, data, size);
 }
 
 

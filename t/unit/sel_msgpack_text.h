@@ -13,6 +13,17 @@
 #include "sel_vectors.h"
 
 
+static inline void
+sel_msgpack_hex(FILE *out, sel_str_t bytes)
+{
+    size_t  i;
+
+    for (i = 0; i < bytes.len; i++) {
+        fprintf(out, "%02x", bytes.data[i]);
+    }
+}
+
+
 /*
  * Prints the value under the cursor: n t f u5 i-5 d<bits> s<hex> b<hex>
  * e<type>:<hex> [ .. ] { key value .. }, each followed by a blank.
@@ -20,7 +31,6 @@
 static inline bool
 sel_msgpack_print(sel_msgpack_t *mp, FILE *out)
 {
-    size_t               i;
     uint64_t             n;
     sel_msgpack_token_t  token;
 
@@ -56,20 +66,15 @@ sel_msgpack_print(sel_msgpack_t *mp, FILE *out)
         break;
     case SEL_MSGPACK_STR:
         fputs("s", out);
+        sel_msgpack_hex(out, token.str);
         break;
     case SEL_MSGPACK_BIN:
         fputs("b", out);
+        sel_msgpack_hex(out, token.str);
         break;
     case SEL_MSGPACK_EXT:
         fprintf(out, "e%d:", token.ext);
-    }
-
-    if (token.type == SEL_MSGPACK_STR || token.type == SEL_MSGPACK_BIN
-        || token.type == SEL_MSGPACK_EXT)
-    {
-        for (i = 0; i < token.str.len; i++) {
-            fprintf(out, "%02x", token.str.data[i]);
-        }
+        sel_msgpack_hex(out, token.str);
     }
 
     while (n-- != 0) {

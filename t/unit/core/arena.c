@@ -216,7 +216,7 @@ static void
 test_buf(void **state)
 {
     int         i;
-    char        text[9000], expected[64];
+    char        text[9000];
     uint8_t    *room;
     sel_buf_t   buf;
     sel_str_t   view;
@@ -269,6 +269,15 @@ test_buf(void **state)
     }
 
     sel_buf_free(&buf);
+}
+
+
+static void
+test_buf_numbers(void **state)
+{
+    int        i;
+    char       expected[64];
+    sel_buf_t  buf;
 
     for (i = 0; i < 64; i++) {
         sel_buf_init(&buf);
@@ -323,6 +332,7 @@ static const struct CMUnitTest  tests[] = {
     cmocka_unit_test(test_limit),
     cmocka_unit_test(test_strings),
     cmocka_unit_test(test_buf),
+    cmocka_unit_test(test_buf_numbers),
     cmocka_unit_test(test_buf_failure)
 };
 

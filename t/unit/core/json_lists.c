@@ -111,7 +111,7 @@ test_lists(void **state)
     expect("[1,[2]]", read_u32_list, SEL_JSON_DATA, "", "expected u32");
     expect("[1,02]", read_u32_list, SEL_JSON_SYNTAX, "", NULL);
     expect("[1 2]", read_u32_list, SEL_JSON_SYNTAX, "", NULL);
-    expect("[1,]", read_u32_list, SEL_JSON_SYNTAX, "", NULL);
+    expect("[1,]", read_u32_list, SEL_JSON_SYNTAX, "", "trailing comma");
     expect("[,1]", read_u32_list, SEL_JSON_SYNTAX, "", NULL);
     expect("[1", read_u32_list, SEL_JSON_SYNTAX, "", "EOF while parsing");
     expect("[", read_u32_list, SEL_JSON_SYNTAX, "", "EOF while parsing");
@@ -228,6 +228,40 @@ random_element(FILE *doc, uint64_t *value, bool *fits32, bool *fits64,
 }
 
 
+/* Each fault first, in the middle and last of a list long enough to run. */
+static void
+test_faults_on_the_way(void **state)
+{
+    static const char *const  faults[] = {
+        "01", "00", "007", "0000000000", "00000000000000001", "1x", "1 2",
+        "+1", "-", "--1", "-01", "1.", "1e", "", "1;", "1}", "0x1", "\"",
+        "tru", "4294967295x", "1\v"
+    };
+
+    char    text[1024];
+    size_t  i, k, place;
+
+    static const size_t  places[] = { 0, 1, 20, 39, 40 };
+
+    for (i = 0; i < sel_countof(faults); i++) {
+
+        for (k = 0; k < sel_countof(places); k++) {
+            strcpy(text, "[");
+
+            for (place = 0; place <= 40; place++) {
+                strcat(text, place != 0 ? "," : "");
+                strcat(text, place == places[k] ? faults[i] : "12345");
+            }
+
+            strcat(text, "]");
+            expect(text, read_u32_list, SEL_JSON_SYNTAX, "", NULL);
+            expect(text, read_u64_list, SEL_JSON_SYNTAX, "", NULL);
+            expect(text, read_hash_list, SEL_JSON_SYNTAX, "", NULL);
+        }
+    }
+}
+
+
 /* What must come out: the values, or nothing and the status DATA. */
 static void
 expect_list(const char *text, size_t len, sel_ways_read_pt read, bool ok,
@@ -306,6 +340,7 @@ static const struct CMUnitTest  tests[] = {
     cmocka_unit_test(test_lists),
     cmocka_unit_test(test_first_fault),
     cmocka_unit_test(test_long_list),
+    cmocka_unit_test(test_faults_on_the_way),
     cmocka_unit_test(test_random_lists)
 };
 

@@ -211,7 +211,7 @@ grow(sel_index_t *index, const uint16_t *owners, bool sweeps)
             (void) sel_index_sweep(index, 64);
         }
 
-        if (chain % 300 == 299) {
+        if (chain % 600 == 599) {
             expect_stats(index, (uint64_t) (chain + 1) * LENGTH, blocks);
             check(index);
         }
@@ -500,6 +500,120 @@ test_shared_block(void **state)
 }
 
 
+#define CROWD  400
+
+
+/* What one of a crowd holds of the chain, as a query sees it. */
+static uint32_t
+held(sel_index_t *index, uint16_t owner)
+{
+    uint32_t            i, n;
+    uint64_t            block[LENGTH];
+    sel_index_match_t   out[CROWD];
+
+    for (i = 0; i < LENGTH; i++) {
+        block[i] = block_of(0, i);
+    }
+
+    n = sel_index_match(index, 7, block, LENGTH, out, CROWD);
+
+    for (i = 0; i < n; i++) {
+        if (out[i].owner == owner) {
+            return out[i].blocks;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * An index that is full must still be able to forget: ranks that share a
+ * chain give up blocks of its end one by one, in any order, which makes ever
+ * new sets of owners.
+ */
+static void
+test_removals_when_full(void **state)
+{
+    uint16_t            owners[CROWD];
+    uint32_t            i, k, full, left[CROWD];
+    uint64_t            block, external;
+    sel_index_t        *index;
+    sel_index_stats_t   stats;
+    sel_index_change_t  change;
+
+    index = sel_index_create(400000, 46);
+    assert_non_null(index);
+
+    for (i = 0; i < CROWD; i++) {
+        owners[i] = sel_index_owner(index, 7, i, 0);
+        assert_int_not_equal(owners[i], SEL_INDEX_NO_OWNER);
+    }
+
+    memset(left, 0, sizeof(left));
+    full = 0;
+
+    /* one block each in turn, until there is no room for any */
+    for (i = 0; full < CROWD && i < CROWD * LENGTH; i++) {
+        k = (uint32_t) (mix(i) % CROWD);
+        external = external_of(k, 0, left[k]);
+
+        change = (sel_index_change_t) {
+            .kind = SEL_INDEX_STORED, .owner = owners[k], .n = 1,
+            .external = &external, .block = &block,
+            .has_parent = left[k] > 0,
+            .parent = external_of(k, 0, left[k] - 1)
+        };
+
+        if (left[k] == LENGTH) {
+            continue;
+        }
+
+        block = block_of(0, left[k]);
+
+        if (sel_index_apply(index, &change) == SEL_INDEX_OK) {
+            left[k]++;
+
+        } else {
+            full++;
+        }
+    }
+
+    assert_int_equal(full, CROWD);
+    check(index);
+
+    for (i = 0; i < 20000; i++) {
+        k = (uint32_t) (mix(i * 7) % CROWD);
+
+        if (left[k] == 0) {
+            continue;
+        }
+
+        external = external_of(k, 0, left[k] - 1);
+        change = (sel_index_change_t) {
+            .kind = SEL_INDEX_REMOVED, .owner = owners[k], .n = 1,
+            .external = &external
+        };
+
+        assert_int_equal(sel_index_apply(index, &change), SEL_INDEX_OK);
+        left[k]--;
+
+        if (i % 64 == 0) {
+            assert_int_equal(held(index, owners[k]), left[k]);
+        }
+    }
+
+    for (k = 0; k < CROWD; k++) {
+        assert_int_equal(held(index, owners[k]), left[k]);
+    }
+
+    sel_index_stats(index, &stats);
+    assert_true(stats.bytes <= 400000);
+    check(index);
+    sel_index_destroy(index);
+}
+
+
 int
 main(void)
 {
@@ -509,6 +623,7 @@ main(void)
         cmocka_unit_test(test_memory_goes_back),
         cmocka_unit_test(test_all_owners),
         cmocka_unit_test(test_shared_block),
+        cmocka_unit_test(test_removals_when_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

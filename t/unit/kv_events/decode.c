@@ -181,6 +181,17 @@ test_map_members(void **state)
     sel_pack_member(&pk, "cache_salt", "te");
     finish("stored h=7 t=100,101,102,103 b=4 ns=te medium=GPU\n");
 
+    /* so it is with the tag, wherever it stands */
+    sel_pack_batch(&pk, 2);
+    sel_pack_stored(&pk, 1, 7, 5, 100, 1);
+    sel_pack_member(&pk, "type", "BlockRemoved");
+    sel_pack_map(&pk, 3);
+    sel_pack_text(&pk, "block_hashes");
+    sel_pack_range(&pk, 2, 7);
+    sel_pack_member(&pk, "medium", "CPU");
+    sel_pack_member(&pk, "type", "BlockRemoved");
+    finish("removed h=7\nremoved h=7,8 medium=CPU\n");
+
     /* bin that holds text is text, for keys and for values */
     sel_pack_batch(&pk, 1);
     sel_pack_removed(&pk, 1, 7, 1);

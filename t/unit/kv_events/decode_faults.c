@@ -179,7 +179,7 @@ test_batches(void **state)
         "", "c0", "05", "90", "9105", "9205c0", "920505", "920580",
         "9205a0", "82059005c0", "80", "a3616263", "c1", "9305c190",
         "ddffffffff", "df7fffffff", "dfffffffff",
-        "93cb0000000000000000" "dd0000ffff" "c0"
+        "93cb0000000000000000" "dd0000ffff" "c0", "930590c0" "c0"
     };
 
     size_t  i;
@@ -262,21 +262,23 @@ test_too_long(void **state)
     sel_arena_t      arena;
     sel_kv_batch_t   open;
 
-    static const uint8_t  head[] = { 0x93, 0x05, 0x90, 0xc6 };
+    /* [5, [], nil, bytes that fill 64 MiB, and then one more] */
+    static const uint8_t  head[] = {
+        0x94, 0x05, 0x90, 0xc0, 0xc6, 0x03, 0xff, 0xff, 0xf7
+    };
 
-    /* [5, [], bin of nearly everything] */
     payload = calloc(1, SEL_KV_MAX_PAYLOAD + 1);
     assert_non_null(payload);
     memcpy(payload, head, sizeof(head));
-    payload[4] = 0x03;
-    payload[5] = 0xff;
-    payload[6] = 0xff;
-    payload[7] = 0xf9;                  /* 64 MiB + 1 - 8 */
-
     sel_arena_init(&arena, 0);
+
+    assert_true(sel_kv_batch_open(&open, (sel_str_t) {
+                                  SEL_KV_MAX_PAYLOAD, payload }, &arena));
+    payload[8]++;
     assert_false(sel_kv_batch_open(&open, (sel_str_t) {
                                    SEL_KV_MAX_PAYLOAD + 1, payload },
                                    &arena));
+
     sel_arena_free(&arena);
     free(payload);
 }

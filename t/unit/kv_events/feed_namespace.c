@@ -276,21 +276,24 @@ static void
 test_many(void **state)
 {
     char      salt[16];
+    uint32_t  rank;
     uint64_t  i;
 
-    for (i = 0; i < 3000; i++) {
+    for (i = 0; i < 4500; i++) {
+        rank = (uint32_t) (i % 3);
         sprintf(salt, "t%d", (int) (i % 97));
-        store(0, 1000 + 7919 * i, 1, 0, salt, NULL);
+        store(rank, 1000 + 7919 * (i / 3), 1, 0, salt, NULL);
     }
 
-    for (i = 0; i < 3000; i += 3) {
-        removal(0, 1000 + 7919 * i, 1);
+    for (i = 0; i < 4500; i += 4) {
+        removal((uint32_t) (i % 3), 1000 + 7919 * (i / 3), 1);
     }
 
-    for (i = 0; i < 3000; i++) {
+    for (i = 0; i < 4500; i++) {
+        rank = (uint32_t) (i % 3);
         sprintf(salt, "t%d", (int) (i % 97));
-        store(0, 500000000 + i, 1, 1000 + 7919 * i, NULL, NULL);
-        expect_salt(i % 3 == 0 ? "" : salt);
+        store(rank, 500000000 + i, 1, 1000 + 7919 * (i / 3), NULL, NULL);
+        expect_salt(i % 4 == 0 ? "" : salt);
     }
 }
 

@@ -1,0 +1,53 @@
+#!/bin/bash
+# asan-nginx.sh OUT [TREE]: builds nginx and the module with sanitizers into
+# OUT, from the sources in TREE or from those of Debian's package.
+set -e
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+tree=$2
+
+# Debian's upstream tarball, by a source list of its own: the machine's apt
+# configuration stays as it is.
+
+if [ -z "$tree" ]; then
+    apt=$out/apt
+    mkdir -p "$apt/lists/partial" "$apt/parts"
+    . /etc/os-release
+    echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main" \
+        > "$apt/parts/source.list"
+
+    (
+        cd "$apt"
+        options=(-o Dir::Etc::SourceList=/dev/null
+                 -o Dir::Etc::SourceParts="$apt/parts"
+                 -o Dir::State::Lists="$apt/lists")
+        apt-get "${options[@]}" update -qq
+        apt-get "${options[@]}" source -qq --download-only nginx
+        tar xf nginx_*.orig.tar.*
+    ) > "$out/fetch.log" 2>&1 || { cat "$out/fetch.log"; exit 1; }
+
+    tree=$(echo "$apt"/nginx-*/)
+fi
+
+# nginx's configure writes below its own directory
+
+rm -rf "$out/tree"
+cp -r "$tree" "$out/tree"
+cd "$out/tree"
+
+san="-fsanitize=address,undefined -fno-sanitize=nonnull-attribute"
+san="$san -fno-omit-frame-pointer -Wno-maybe-uninitialized"
+
+./configure --with-compat --with-threads --with-debug --with-http_ssl_module \
+    --with-http_v2_module --with-http_auth_request_module \
+    --with-http_stub_status_module --add-dynamic-module="$top" \
+    --with-cc-opt="$san -O1 -g -DNGX_DEBUG_PALLOC=1 -DNGX_HAVE_NONALIGNED=0" \
+    --with-ld-opt="$san" > "$out/configure.log" 2>&1 \
+    || { tail -20 "$out/configure.log"; exit 1; }
+
+make -j"$(nproc)" > "$out/make.log" 2>&1 \
+    || { grep -A5 -E 'error:|Error ' "$out/make.log"; exit 1; }
+
+cp objs/nginx objs/ngx_http_select_module.so "$out/"
