@@ -8,7 +8,7 @@ NGINX       := /usr/sbin/nginx
 NGINX_SRC   := /usr/share/nginx/src
 
 ROOMS       := core index state schedule kv_events service
-LIBS        := -lxxhash -lpthread -lm
+LIBS        := -lpthread -lm
 
 WARN        := -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
                -Wmissing-prototypes -Wstrict-prototypes

@@ -5,7 +5,7 @@
  * bytes; with long blocks that is done once for all of them.
  */
 
-#define XXH_STATIC_LINKING_ONLY     /* secret and seed; state on the stack */
+#define XXH_INLINE_ALL      /* its state has no fixed layout in the library */
 
 #include <xxhash.h>
 #include "core/sel_hash.h"

@@ -9,9 +9,13 @@
 
 #define SEL_VIEW_BATCH  64
 
+/* readings of the catalog before the next refresh goes on */
+#define SEL_VIEW_TRIES  4
 
-static bool sel_view_read(sel_view_t *view, bool *complete);
-static bool sel_view_restart(sel_view_t *view);
+
+static bool sel_view_read(sel_view_t *view);
+static void sel_view_unsee(sel_view_t *view);
+static void sel_view_drop_unseen(sel_view_t *view);
 static bool sel_view_apply(sel_view_t *view,
     const sel_worker_record_t *record);
 static bool sel_view_room(sel_view_t *view);
@@ -53,65 +57,75 @@ sel_view_free(sel_view_t *view)
 }
 
 
+/*
+ * A deletion that no tomb tells of any more can only be found by reading
+ * everything and dropping what is not there.  The same when it happens while
+ * we read.
+ */
+
 bool
 sel_view_refresh(sel_view_t *view)
 {
-    bool      complete;
-    uint64_t  version;
+    bool      all;
+    uint32_t  tries;
+    uint64_t  version, forgotten;
 
-    version = sel_catalog_version(view->zone);
+    for (tries = 0; tries < SEL_VIEW_TRIES; tries++) {
 
-    if (version == view->version) {
-        return true;
-    }
+        version = sel_catalog_version(view->zone);
 
-    if (!sel_view_read(view, &complete)) {
-        return false;
-    }
+        if (version == view->version) {
+            break;
+        }
 
-    if (!complete && !sel_view_restart(view)) {
-        return false;
-    }
+        forgotten = sel_catalog_forgotten(view->zone);
+        all = forgotten > view->version;
 
-    if (version > view->version) {
-        view->version = version;
+        if (all) {
+            sel_view_unsee(view);
+        }
+
+        if (!sel_view_read(view)) {
+            view->version = all ? 0 : view->version;
+            return false;
+        }
+
+        if (all) {
+            sel_view_drop_unseen(view);
+        }
+
+        if (sel_catalog_forgotten(view->zone) == forgotten) {
+            view->version = version > view->version ? version : view->version;
+            break;
+        }
+
+        view->version = 0;
     }
 
     return true;
 }
 
 
-/*
- * Applies what came after view->version.  *complete false: deletions may have
- * been missed.
- */
+/* Applies what came after view->version. */
 
 static bool
-sel_view_read(sel_view_t *view, bool *complete)
+sel_view_read(sel_view_t *view)
 {
     int                   i, n;
-    bool                  all;
+    bool                  complete;
     sel_arena_t           arena;
     sel_worker_record_t   records[SEL_VIEW_BATCH];
-
-    *complete = true;
 
     do {
         sel_arena_init(&arena, 0);
 
         n = sel_catalog_changes(view->zone, view->version, SEL_VIEW_BATCH,
-                                &arena, records, &all);
-        if (n < 0) {
-            sel_arena_free(&arena);
-            return false;
-        }
-
-        *complete &= all;
+                                &arena, records, &complete);
 
         for (i = 0; i < n; i++) {
             if (!sel_view_apply(view, &records[i])) {
-                sel_arena_free(&arena);
-                return false;
+                n = -1;
+                break;
             }
 
             view->version = records[i].version;
@@ -119,33 +133,30 @@ sel_view_read(sel_view_t *view, bool *complete)
 
         sel_arena_free(&arena);
 
-    } while (n > 0 && *complete);
+    } while (n > 0);
 
-    return true;
+    return n == 0;
 }
 
 
-/* Reads everything again and drops what is not there any more. */
-
-static bool
-sel_view_restart(sel_view_t *view)
+static void
+sel_view_unsee(sel_view_t *view)
 {
-    bool                complete;
-    uint32_t            i, n;
-    uint64_t            version;
-    sel_view_worker_t  *worker;
-
-    version = view->version;
-    view->version = 0;
+    uint32_t  i;
 
     for (i = 0; i < view->n_workers; i++) {
         view->workers[i]->seen = false;
     }
 
-    if (!sel_view_read(view, &complete)) {
-        view->version = version;
-        return false;
-    }
+    view->version = 0;
+}
+
+
+static void
+sel_view_drop_unseen(sel_view_t *view)
+{
+    uint32_t            i, n;
+    sel_view_worker_t  *worker;
 
     for (i = 0, n = 0; i < view->n_workers; i++) {
         worker = view->workers[i];
@@ -161,8 +172,6 @@ sel_view_restart(sel_view_t *view)
 
     view->n_workers = n;
     view->stale = true;
-
-    return true;
 }
 
 

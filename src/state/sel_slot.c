@@ -81,7 +81,6 @@ sel_zone_slots_unmark(sel_zone_t *zone, const sel_slot_owner_t *owner,
 
         if (slot != NULL) {
             slot->used = SEL_SLOT_USED;
-            SEL_ZONE_STEP();
         }
     }
 }

@@ -1,0 +1,224 @@
+/*
+ * The directives: docs/directives.md describes each.
+ */
+
+#include "conf/ngx_http_select_number.h"
+#include "ngx/ngx_http_select_zone.h"
+
+
+#define NGX_HTTP_SELECT_ANY   NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF            \
+                              |NGX_HTTP_LOC_CONF
+
+
+static char *ngx_http_select_zone_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
+static char *ngx_http_select_service_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
+static char *ngx_http_select_status_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
+static char *ngx_http_select_handle(ngx_conf_t *cf, void *conf,
+    ngx_http_handler_pt handler);
+static char *ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+static ngx_conf_num_bounds_t  ngx_http_select_threads = {
+    ngx_conf_check_num_bounds, 1, 1024
+};
+
+
+#define NGX_HTTP_SELECT_NUMBER_COMMAND(name)                                  \
+    { ngx_string(name), NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,                   \
+      ngx_http_select_set_number, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL }
+
+
+ngx_command_t  ngx_http_select_commands[] = {
+
+    { ngx_string("select_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE2,
+      ngx_http_select_zone_directive,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_service"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_service_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_status_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_kv_events"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, kv_events),
+      NULL },
+
+    { ngx_string("select_index_memory"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_memory,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_indexer_threads"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, indexer_threads),
+      &ngx_http_select_threads },
+
+    { ngx_string("select_track_prefill_tokens"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, track_prefill_tokens),
+      NULL },
+
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_overlap_score_credit"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_overlap_score_credit_decay"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_prefill_load_scale"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_active_request_weight"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_host_cache_weight"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_disk_cache_weight"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_temperature"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_prefill_busy_threshold"),
+    NGX_HTTP_SELECT_NUMBER_COMMAND("select_decode_busy_threshold"),
+
+    ngx_null_command
+};
+
+
+static char *
+ngx_http_select_zone_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ssize_t                       size;
+    ngx_str_t                    *args;
+    ngx_http_select_main_conf_t  *mcf = conf;
+
+    args = cf->args->elts;
+
+    if (mcf->zone != NULL) {
+        return "is duplicate: there is one zone";
+    }
+
+    size = ngx_parse_size(&args[2]);
+
+    if (size == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid size \"%V\" of select_zone \"%V\"",
+                           &args[2], &args[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (size < 1024 * 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "select_zone \"%V\" is too small: "
+                           "it must have at least 1m", &args[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    mcf->zone = ngx_http_select_zone_add(cf, &args[1], size,
+                                         &ngx_http_select_module);
+    mcf->zone_name = args[1];
+
+    return mcf->zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_select_service_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    return ngx_http_select_handle(cf, conf, ngx_http_select_handlers.service);
+}
+
+
+static char *
+ngx_http_select_status_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    return ngx_http_select_handle(cf, conf, ngx_http_select_handlers.status);
+}
+
+
+static char *
+ngx_http_select_handle(ngx_conf_t *cf, void *conf,
+    ngx_http_handler_pt handler)
+{
+    ngx_str_t                    *args;
+    ngx_http_core_loc_conf_t     *clcf;
+    ngx_http_select_loc_conf_t   *lcf = conf;
+    ngx_http_select_main_conf_t  *mcf;
+
+    if (lcf->handler != NULL) {
+        return lcf->handler == handler ? "is duplicate"
+               : "cannot share its location with the other select_* handler";
+    }
+
+    args = cf->args->elts;
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
+
+    if (mcf->zone == NULL || mcf->zone_name.len != args[1].len
+        || ngx_strncmp(mcf->zone_name.data, args[1].data, args[1].len) != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" names the unknown zone \"%V\": a "
+                           "\"select_zone\" of that name must stand before",
+                           &args[0], &args[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler != NULL) {
+        return "stands in a location that has another handler already";
+    }
+
+    clcf->handler = handler;
+    lcf->handler = handler;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ssize_t                       size;
+    ngx_str_t                    *args;
+    ngx_http_select_main_conf_t  *mcf = conf;
+
+    if (mcf->index_memory != NGX_CONF_UNSET_SIZE) {
+        return "is duplicate";
+    }
+
+    args = cf->args->elts;
+
+    if (ngx_strcmp(args[1].data, "off") == 0) {
+        mcf->index_memory = 0;
+        return NGX_CONF_OK;
+    }
+
+    size = ngx_parse_size(&args[1]);
+
+    if (size == NGX_ERROR) {
+        return "has an invalid size";
+    }
+
+    if (size < 1024 * 1024) {
+        return "must be at least 1m, or off";
+    }
+
+    mcf->index_memory = size;
+
+    return NGX_CONF_OK;
+}
