@@ -78,7 +78,7 @@ UNIT_ASAN := $(patsubst t/unit/%.c,$(BUILD)/unit-asan/%,\
 # Fuzz targets: t/fuzz/fuzz_NAME.c over t/fuzz/corpus/NAME.  With gcc they run
 # the corpus and a number of mutations of it; with clang they are libFuzzer's.
 
-FUZZ := json msgpack kv_events index
+FUZZ := $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
 
 $(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c t/fuzz/fuzz.h \
         $(call lib_objects,asan,core index kv_events)
@@ -178,7 +178,7 @@ test: deps-test build $(UNIT) $(FUZZ:%=$(BUILD)/fuzz/%)   ## everything
 	    $(aggregate) --group rooms t/lib/check-rooms.pl \
 	        --group unit $(UNIT) \
 	        $(foreach t,$(FUZZ),--commands fuzz-$(t) \
-	            "$(BUILD)/fuzz/$(t) t/fuzz/corpus/$(t)/*") \
+	            "FUZZ_RUNS=50000 $(BUILD)/fuzz/$(t) t/fuzz/corpus/$(t)/*") \
 	        --group helpers $(wildcard t/lib/*.t) \
 	        --group suites $(SUITES)
 
