@@ -81,7 +81,7 @@ UNIT_ASAN := $(patsubst t/unit/%.c,$(BUILD)/unit-asan/%,\
 FUZZ := $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
 
 $(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c t/fuzz/fuzz.h \
-        $(call lib_objects,asan,core index kv_events)
+        $(call lib_objects,asan,$(ROOMS))
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/unit -It/fuzz -o $@ \
 	    $(filter %.c %.o,$^) -ljansson $(LIBS)
@@ -90,7 +90,7 @@ $(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c t/fuzz/fuzz.h $(HEADERS)
 	@mkdir -p $(@D)
 	clang -fsanitize=fuzzer,address,undefined -g -O1 -std=c11 -D_GNU_SOURCE \
 	    -fno-strict-aliasing -Isrc -It/unit -It/fuzz -o $@ $< \
-	    $(call lib_sources,core index kv_events) -ljansson $(LIBS)
+	    $(call lib_sources,$(ROOMS)) -ljansson $(LIBS)
 
 .PHONY: fuzz
 FUZZ_TIME := 60

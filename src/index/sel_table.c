@@ -339,33 +339,37 @@ sel_table_upwards(sel_table_t *table, uint32_t budget, uint32_t width)
     uint8_t   *p;
     uint32_t   pos;
 
+    pos = sel_table_home(table, table->last);
+    p = sel_table_at(table, pos, width);
+
+    while (sel_table_used(p) && sel_table_key(p) <= table->last) {
+        p += width;
+        pos++;
+    }
+
     for ( ; budget != 0 && sel_table_room(table); budget--) {
 
-        pos = sel_table_home(table, table->last);
-        p = sel_table_at(table, pos, width);
-
-        while (sel_table_used(p) && sel_table_key(p) <= table->last) {
-            p += width;
-            pos++;
-        }
-
-        while (pos != 0 && !sel_table_used(p - width)) {
-
-            if (--budget == 0) {
-                table->last = sel_table_first_key(table->low, pos) - 1;
-                return;
-            }
-
-            p -= width;
-            pos--;
-        }
-
-        if (pos == 0 || sel_table_key(p - width) == 0) {
+        if (pos == 0) {
             table->low = table->high;
             return;
         }
 
-        sel_table_move(table, p - width, sel_table_key(p - width) - 1, width);
+        p -= width;
+        pos--;
+
+        if (sel_table_used(p)) {
+
+            if (sel_table_key(p) == 0) {
+                table->low = table->high;
+                return;
+            }
+
+            sel_table_move(table, p, sel_table_key(p) - 1, width);
+        }
+    }
+
+    if (pos != 0 && !sel_table_used(p)) {
+        table->last = sel_table_first_key(table->low, pos) - 1;
     }
 }
 
@@ -423,7 +427,13 @@ sel_table_move(sel_table_t *table, uint8_t *p, uint64_t last, uint32_t width)
 
     memcpy(&copy, p, width);
 
-    sel_table_delete_by(table, p, width);
+    if (sel_table_used(p + width)) {
+        sel_table_delete_by(table, p, width);
+
+    } else {
+        memset(p, 0, width);
+        table->count--;
+    }
 
     table->last = last;
 

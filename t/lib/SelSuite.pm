@@ -51,7 +51,7 @@ use JSON::PP ();
 our @EXPORT = qw(stories);
 
 my $JSON   = JSON::PP->new->allow_nonref;
-my $HEADER = qr/^([A-Z][\w-]*): (.*)$/;
+my $HEADER = qr/^([A-Za-z][\w-]*): (.*)$/;
 
 my %REFUSED = (
     SYNTAX => 'Failed to parse the request body as JSON: ',

@@ -1,0 +1,339 @@
+"""What a selection costs nginx, against locations that answer a fixed text.
+
+For 1, 64 and 1,024 registered ranks, without and with KV events, each with
+precomputed hashes and with token ids, the same POST requests go by turns to
+
+    /select   the module
+    /fixed    reads the body into memory and answers (answer.c)
+    /return   nginx's `return 200`, which reads the body and drops it
+
+With events every rank has a ZMQ publisher of its own; together they publish
+BLOCKS blocks, among them those of all prompts that are asked for.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from http.client import HTTPConnection
+
+import msgpack
+import zmq
+
+RANKS = (1, 64, 1024)
+PROMPTS = 64
+TOKENS = 8192
+BLOCK = 16
+BLOCKS = 100_000
+EVENT_BLOCKS = 64
+BATCH_EVENTS = 8
+CONNECTIONS = 16
+ROUNDS = 7
+WAIT = 30
+HERE = pathlib.Path(__file__).resolve().parent
+
+CONF = """
+load_module {build}/ngx_http_select_module.so;
+load_module {build}/bench/ngx_bench_answer_module.so;
+
+daemon off;
+worker_processes 2;
+worker_rlimit_nofile {files};
+pid {run}/nginx.pid;
+error_log {run}/error.log warn;
+
+events {{
+    worker_connections 8192;
+}}
+
+http {{
+    access_log off;
+    keepalive_requests 100000000;
+    client_body_buffer_size 128k;
+    client_body_temp_path {run}/client_body;
+    proxy_temp_path {run}/proxy;
+    fastcgi_temp_path {run}/fastcgi;
+    uwsgi_temp_path {run}/uwsgi;
+    scgi_temp_path {run}/scgi;
+
+    select_zone selector 64m;
+    select_kv_events {events};
+
+    server {{
+        listen 127.0.0.1:{port} reuseport;
+
+        location / {{
+            select_service selector;
+        }}
+
+        location = /status {{
+            select_status selector;
+        }}
+
+        location = /fixed {{
+            bench_answer '{answer}';
+        }}
+
+        location = /return {{
+            default_type application/json;
+            return 200 '{answer}';
+        }}
+    }}
+}}
+"""
+
+
+class BenchError(Exception):
+    pass
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + WAIT
+    while not condition():
+        if time.monotonic() > end:
+            raise BenchError(f"{what}: not within {WAIT} seconds")
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sample_answer(events):
+    """An answer of the size that the module gives."""
+    hit = TOKENS if events else 0
+    return json.dumps(
+        {"model_name": "default", "routing_group": "default",
+         "worker_id": 1000, "dp_rank": 0,
+         "endpoint": "http://engine-1000:8000", "block_size": BLOCK,
+         "overlap": {"longest_matched": hit, "gpu": hit, "dp": {"0": hit},
+                     "cpu": hit, "disk": hit},
+         "effective_prefill_tokens": TOKENS - hit,
+         "potential_decode_blocks": TOKENS // BLOCK}, separators=(",", ":"))
+
+
+class Nginx:
+    """A server of our own, ended with the scenario."""
+
+    def __init__(self, options, events):
+        self.port = free_port()
+        self.run = options.build / "bench" / "run"
+        self.run.mkdir(parents=True, exist_ok=True)
+        conf = self.run / "nginx.conf"
+        conf.write_text(CONF.format(
+            build=options.build, run=self.run, port=self.port, files=16384,
+            events="on" if events else "off", answer=sample_answer(events)))
+        self.master = subprocess.Popen(
+            [options.nginx, "-p", f"{self.run}/", "-c", conf,
+             "-e", self.run / "error.log"], stdin=subprocess.DEVNULL)
+        self.http = HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
+        wait_until(self.answers, "nginx")
+
+    def answers(self):
+        if self.master.poll() is not None:
+            raise BenchError(f"nginx did not start, see {self.run}/error.log")
+        try:
+            return self.call("GET", "/health")[0] == 200
+        except OSError:
+            self.http.close()
+            return False
+
+    def call(self, method, path, body=None):
+        self.http.request(method, path, body and json.dumps(body),
+                          {"Content-Type": "application/json"})
+        response = self.http.getresponse()
+        return response.status, response.read().decode()
+
+    def register(self, number, endpoint):
+        status, text = self.call("POST", "/workers", {
+            "worker_id": 1000 + number, "block_size": BLOCK,
+            "endpoint": f"http://engine-{1000 + number}:8000",
+            "kv_events_endpoint": endpoint})
+        if status != 201 or '"schedulable"' not in text:
+            raise BenchError(f"a worker was not taken: {text}")
+
+    def workers(self):
+        children = pathlib.Path(f"/proc/{self.master.pid}/task/"
+                                f"{self.master.pid}/children").read_text()
+        return ",".join(children.split())
+
+    def index_blocks(self):
+        """Of each worker process."""
+        status = self.call("GET", "/status")[1]
+        return [int(float(n)) for n in re.findall(
+            r'^select_index_blocks\{process="\d+"\} (\S+)', status, re.M)]
+
+    def stop(self):
+        self.http.close()
+        self.master.send_signal(signal.SIGTERM)
+        self.master.wait(WAIT)
+
+
+class Engines:
+    """A publisher for each rank."""
+
+    def __init__(self, count):
+        self.context = zmq.Context()
+        self.context.set(zmq.MAX_SOCKETS, count + 8)
+        self.sockets = [self.context.socket(zmq.XPUB) for _ in range(count)]
+        self.missing = []
+        self.ports = []
+        self.next = [0] * count
+        for publisher in self.sockets:
+            publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+            publisher.setsockopt(zmq.SNDHWM, 0)
+            publisher.setsockopt(zmq.LINGER, 0)
+            self.ports.append(publisher.bind_to_random_port(
+                "tcp://127.0.0.1"))
+            self.missing += [publisher] * 2
+
+    def subscribed(self):
+        """Both worker processes to every rank."""
+        for publisher in list(self.missing):
+            if publisher.poll(0):
+                publisher.recv()
+                self.missing.remove(publisher)
+        return not self.missing
+
+    def publish(self, rank, events):
+        self.sockets[rank].send_multipart(
+            [b"kv-events", struct.pack(">Q", self.next[rank]),
+             msgpack.packb([time.time(), events, 0])])
+        self.next[rank] += 1
+
+    def stop(self):
+        self.context.destroy()
+
+
+def stored_events(prompt, first):
+    """The events that store a prompt's blocks under the names first, ..."""
+    count = len(prompt) // BLOCK
+    for start in range(0, count, EVENT_BLOCKS):
+        names = list(range(first + start,
+                           first + min(start + EVENT_BLOCKS, count)))
+        yield {"type": "BlockStored", "block_hashes": names,
+               "parent_block_hash": names[0] - 1 if start else None,
+               "token_ids": prompt[start * BLOCK:][:len(names) * BLOCK],
+               "block_size": BLOCK, "lora_id": None, "medium": "GPU",
+               "lora_name": None}
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        chance = random.Random(options.seed)
+        size = TOKENS // BLOCK
+        self.prompts = [chance.choices(range(1000, 150000), k=TOKENS)
+                        for _ in range(PROMPTS)]
+        self.filler = [chance.choices(range(1000, 150000), k=BLOCK * min(
+                           size, BLOCKS - start))
+                       for start in range(PROMPTS * size, BLOCKS, size)]
+        self.bodies = {}
+        self.write("8,192 token ids", "tokens", "".join(
+            json.dumps({"token_ids": prompt}, separators=(",", ":")) + "\n"
+            for prompt in self.prompts))
+        tokens = self.bodies["8,192 token ids"].read_text()
+        self.write("512 hashes", "hashes", subprocess.run(
+            [options.build / "bench" / "prompts"], input=tokens, text=True,
+            stdout=subprocess.PIPE, check=True).stdout)
+
+    def write(self, label, name, text):
+        path = self.options.build / "bench" / f"{name}.json"
+        path.write_text(text)
+        self.bodies[label] = path
+
+    def fill(self, nginx, engines, ranks):
+        wait_until(engines.subscribed, "subscriptions")
+        first = 1
+        for number, prompt in enumerate(self.prompts + self.filler):
+            events = list(stored_events(prompt, first))
+            first += len(prompt) // BLOCK
+            for start in range(0, len(events), BATCH_EVENTS):
+                engines.publish(number % ranks,
+                                events[start:start + BATCH_EVENTS])
+        wait_until(lambda: nginx.index_blocks() == [BLOCKS] * 2, "events")
+
+    def scenario(self, events, ranks):
+        nginx = engines = None
+        try:
+            nginx = Nginx(self.options, events)
+            if events:
+                engines = Engines(ranks)
+            for number in range(ranks):
+                nginx.register(number, events and "tcp://127.0.0.1:%d"
+                               % engines.ports[number] or None)
+            if events:
+                self.fill(nginx, engines, ranks)
+            for label in ("512 hashes", "8,192 token ids"):
+                self.measure(nginx, events, ranks, label)
+        finally:
+            if nginx:
+                nginx.stop()
+            if engines:
+                engines.stop()
+
+    def measure(self, nginx, events, ranks, label):
+        requests = 2000 if label == "512 hashes" else 1200
+        lines = subprocess.run(
+            [self.options.build / "bench" / "load", str(nginx.port),
+             str(CONNECTIONS), str(requests), str(ROUNDS),
+             self.bodies[label], nginx.workers(),
+             "/select", "/fixed", "/return"], text=True,
+            stdout=subprocess.PIPE, check=True, timeout=WAIT).stdout
+        turns = {}
+        for line in lines.splitlines():
+            path, *numbers = line.split("\t")
+            turns.setdefault(path, []).append(list(map(float, numbers)))
+        report(events, ranks, label, turns)
+
+
+def spread(values, digits=1):
+    return (f"{statistics.median(values):.{digits}f} "
+            f"({min(values):.{digits}f} .. {max(values):.{digits}f})")
+
+
+def report(events, ranks, label, turns):
+    print(f"\n  {label}, {ranks} ranks, KV events "
+          f"{'on' if events else 'off'}")
+    for path, rows in turns.items():
+        cpu, rate, size = zip(*rows)
+        print(f"    {path:8} {spread(cpu):>24} us CPU a request "
+              f"{statistics.median(rate):9.0f} requests/s "
+              f"{size[0]:5.0f} bytes")
+    for path in ("/fixed", "/return"):
+        ratios = [ours[0] / theirs[0]
+                  for ours, theirs in zip(turns["/select"], turns[path])]
+        print(f"    ratio to {path:8} {spread(ratios, 2)}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--nginx", default="/usr/sbin/nginx")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    print(f"POST /select in nginx with 2 worker processes, {CONNECTIONS} "
+          f"connections; {ROUNDS} turns each, median (min .. max)")
+    bench = Bench(options)
+    for events in (False, True):
+        for ranks in RANKS:
+            bench.scenario(events, ranks)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BenchError as error:
+        sys.exit(str(error))
