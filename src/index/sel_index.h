@@ -2,17 +2,18 @@
  * The block index of one process: which rank holds which block.
  *
  * Flat, not a tree.  A block is known by the rolling hash of the path that
- * leads to it (the public sequence hash, computable from a query alone), so
- * one open-addressing table answers all depths: a look-up is one probe a
- * block.  Per rank a second table maps the engine's external hashes to
- * blocks; it serves removals and parents.  Ownership is exact per block.
+ * leads to it (computable from a query alone, but secret: it starts with a
+ * number of the index and partition), so one open-addressing table answers
+ * all depths: a look-up is one probe a block.  Per rank a second table maps
+ * the engine's external hashes to blocks; it serves removals and parents.
+ * Ownership is exact per block.
  *
  * Ranks appear as owners: small numbers that the index gives out.  Every
  * change comes as one sel_index_change_t through sel_index_apply(), whatever
  * its source.  One thread; no locks, no I/O, no clock.
  *
- * Partitions share the tables: a partition's number salts its paths, so equal
- * prompts of two partitions never meet.
+ * Partitions share the tables: a partition's number begins its paths, so
+ * equal prompts of two partitions never meet.
  */
 
 #ifndef SEL_INDEX_H
@@ -61,8 +62,10 @@ typedef enum {
     SEL_INDEX_UNKNOWN_PARENT,   /* STORED: nothing was stored */
     SEL_INDEX_UNKNOWN_BLOCK,    /* REMOVED: some hashes were unknown; the
                                    rest is removed */
-    SEL_INDEX_FULL,             /* the limit or memory is reached; blocks
-                                   before that point are stored */
+    SEL_INDEX_FULL,             /* the limit or memory is reached; STORED:
+                                   blocks before that point are stored;
+                                   REMOVED (rare): the owner is cleared, for
+                                   too little credit is better than wrong */
     SEL_INDEX_NO_SUCH_OWNER,    /* not in use, or retired */
     SEL_INDEX_NO_SUCH_TIER      /* a tier that this index does not keep */
 } sel_index_result_t;
@@ -70,10 +73,11 @@ typedef enum {
 
 typedef struct {
     uint64_t  blocks;           /* (rank, block) memberships alive */
-    uint64_t  nodes;            /* distinct blocks */
+    uint64_t  nodes;            /* distinct blocks, with those that are only
+                                   waiting for a sweep */
     uint64_t  owners;           /* in use, retired ones included */
     uint64_t  retired;          /* owners that still wait for their sweep */
-    uint64_t  bytes;            /* memory of all tables */
+    uint64_t  bytes;            /* memory in use */
 } sel_index_stats_t;
 
 
@@ -85,8 +89,9 @@ typedef struct {
 
 
 /*
- * max_bytes bounds the tables (0: none).  seed salts the tables against
- * chosen hashes.  NULL when memory is exhausted.
+ * max_bytes bounds the memory (0: none); a sixteenth of it is kept back for
+ * removals.  seed salts the tables against chosen hashes.  NULL when memory
+ * is exhausted or max_bytes is below 100,000 or so.
  */
 sel_index_t *sel_index_create(size_t max_bytes, uint64_t seed);
 void sel_index_destroy(sel_index_t *index);
@@ -120,8 +125,8 @@ void sel_index_retire_worker(sel_index_t *index, uint32_t partition,
     uint64_t worker_id);
 
 /*
- * Sweeps at most budget memberships of retired owners (and does pending table
- * growth); true when nothing is left to do.
+ * Sweeps at most budget memberships of retired and cleared owners, then moves
+ * growing and shrinking tables on; true when nothing is left to do.
  */
 bool sel_index_sweep(sel_index_t *index, uint32_t budget);
 

@@ -139,8 +139,8 @@ sel_index_plan(const sel_index_t *index, uint32_t holder,
         place->path = sel_node_chain(path, place->block);
         place->external = sel_mix(&index->mix, change->external[from + i]);
 
-        sel_table_prefetch(externals, place->external, SEL_TABLE_NARROW);
-        sel_table_prefetch(&index->paths, place->path, SEL_TABLE_WIDE);
+        sel_table_prefetch(externals, place->external, SEL_TABLE_NARROW, 3);
+        sel_table_prefetch(&index->paths, place->path, SEL_TABLE_WIDE, 3);
 
         path = place->path;
     }
@@ -339,28 +339,27 @@ static bool
 sel_index_remove(sel_index_t *index, uint32_t holder,
     const uint64_t *external, uint32_t n, uint32_t *unknown)
 {
-    uint32_t      i, known, nodes[SEL_INDEX_BATCH];
+    uint32_t      i, nodes[SEL_INDEX_BATCH];
     uint64_t      keys[SEL_INDEX_BATCH];
     sel_slot_t   *slot;
     sel_table_t  *externals;
 
-    known = 0;
     externals = &index->holders[holder].externals;
 
     for (i = 0; i < n; i++) {
         keys[i] = sel_mix(&index->mix, external[i]);
-        sel_table_prefetch(externals, keys[i], SEL_TABLE_NARROW);
+        sel_table_prefetch(externals, keys[i], SEL_TABLE_NARROW, 2);
     }
 
     for (i = 0; i < n; i++) {
         slot = sel_table_find(externals, keys[i], SEL_TABLE_NARROW);
-
-        if (slot != NULL) {
-            nodes[known++] = slot->value;
-        }
+        nodes[i] = slot == NULL ? 0 : slot->value;
+        sel_index_prefetch_node(index, nodes[i]);
     }
 
-    sel_index_prefetch(index, nodes, known);
+    for (i = 0; i < n; i++) {
+        sel_index_prefetch_path(index, nodes[i]);
+    }
 
     for (i = 0; i < n; i++) {
         slot = sel_table_find(externals, keys[i], SEL_TABLE_NARROW);

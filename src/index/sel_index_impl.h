@@ -120,10 +120,6 @@ bool sel_index_sweep_ghost(sel_index_t *index, uint32_t *budget);
 bool sel_index_leave(sel_index_t *index, uint32_t holder, uint32_t node,
     bool dead);
 
-/* Has the memory brought near that leaving n nodes needs. */
-void sel_index_prefetch(const sel_index_t *index, const uint32_t *nodes,
-    uint32_t n);
-
 /*
  * Gives memory back that is not needed any more, with at most budget slots of
  * work; true when nothing is left to do.
@@ -137,6 +133,31 @@ static inline uint64_t
 sel_index_root(const sel_index_t *index, uint32_t partition)
 {
     return sel_mix(&index->mix, partition ^ SEL_INDEX_ROOTS);
+}
+
+
+/*
+ * Have memory brought near that sel_index_leave() needs: first the node, then
+ * its path's slot.  No node for 0, nor for numbers out of date.
+ */
+__attribute__((always_inline))
+static inline void
+sel_index_prefetch_node(const sel_index_t *index, uint32_t node)
+{
+    if (node <= index->nodes.top) {
+        __builtin_prefetch(sel_node_at(&index->nodes, node));
+    }
+}
+
+
+__attribute__((always_inline))
+static inline void
+sel_index_prefetch_path(const sel_index_t *index, uint32_t node)
+{
+    if (node != 0 && node <= index->nodes.top) {
+        sel_table_prefetch(&index->paths, sel_node_path(&index->nodes, node),
+                           SEL_TABLE_WIDE, 2);
+    }
 }
 
 

@@ -56,7 +56,7 @@ sel_index_match(sel_index_t *index, uint32_t partition,
 
         while (ahead < n && ahead - i < SEL_MATCH_AHEAD) {
             path = sel_node_chain(path, blocks[ahead]);
-            sel_table_prefetch(&index->paths, path, SEL_TABLE_WIDE);
+            sel_table_prefetch(&index->paths, path, SEL_TABLE_WIDE, 2);
             paths[ahead++ % SEL_MATCH_AHEAD] = path;
         }
 

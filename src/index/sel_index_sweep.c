@@ -13,7 +13,7 @@
 #include "index/sel_index_impl.h"
 
 
-#define SEL_INDEX_SCAN  8       /* empty slots that count as one in use */
+#define SEL_INDEX_SCAN  8       /* slots that cost as much as leaving one */
 
 
 static bool sel_index_sweep_slots(sel_index_t *index, uint32_t *budget);
@@ -30,7 +30,8 @@ sel_index_sweep(sel_index_t *index, uint32_t budget)
         }
     }
 
-    done = sel_index_settle(index, budget);
+    done = sel_index_settle(index, budget > UINT32_MAX / SEL_INDEX_SCAN
+                                   ? UINT32_MAX : budget * SEL_INDEX_SCAN);
 
     sel_index_settle_owners(index);
     sel_index_settle_holders(index);
@@ -87,9 +88,12 @@ sel_index_sweep_slots(sel_index_t *index, uint32_t *budget)
 
         at[n] = pos;
         nodes[n++] = slot->value;
+        sel_index_prefetch_node(index, slot->value);
     }
 
-    sel_index_prefetch(index, nodes, n);
+    for (i = 0; i < n; i++) {
+        sel_index_prefetch_path(index, nodes[i]);
+    }
 
     left = true;
     index->memory.urgent = true;
@@ -160,26 +164,4 @@ sel_index_leave(sel_index_t *index, uint32_t holder, uint32_t node, bool dead)
     }
 
     return true;
-}
-
-
-void
-sel_index_prefetch(const sel_index_t *index, const uint32_t *nodes,
-    uint32_t n)
-{
-    uint32_t  i;
-
-    for (i = 0; i < n; i++) {
-        if (nodes[i] <= index->nodes.top) {
-            __builtin_prefetch(sel_node_at(&index->nodes, nodes[i]));
-        }
-    }
-
-    for (i = 0; i < n; i++) {
-        if (nodes[i] <= index->nodes.top) {
-            sel_table_prefetch(&index->paths,
-                               sel_node_path(&index->nodes, nodes[i]),
-                               SEL_TABLE_WIDE);
-        }
-    }
 }

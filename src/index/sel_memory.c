@@ -1,5 +1,5 @@
 /*
- * Blocks below 1 MiB come from malloc() and are copied when they grow.
+ * Blocks below 256 KiB come from malloc() and are copied when they grow.
  * Larger ones are mappings of their own that start at a multiple of 2 MiB,
  * ask for huge pages and grow through mremap(): no copy, no second block
  * beside the first.  The alignment matters: between two aligned places the
@@ -18,7 +18,7 @@
 
 #define SEL_MEMORY_PAGE   ((size_t) 4096)
 #define SEL_MEMORY_HUGE   ((size_t) 2 * 1024 * 1024)
-#define SEL_MEMORY_MAP    ((size_t) 1024 * 1024)    /* mapped from here on */
+#define SEL_MEMORY_MAP    ((size_t) 256 * 1024)    /* mapped from here on */
 #define SEL_MEMORY_WHOLE  ((size_t) 8 * 1024 * 1024)    /* only huge pages */
 
 
@@ -174,7 +174,7 @@ sel_memory_remap(void *p, size_t old, size_t size)
         grown = mremap(p, old, size, MREMAP_MAYMOVE|MREMAP_FIXED, target);
 
         if (grown == MAP_FAILED) {
-            munmap(target, size);
+            /* the target is unmapped by then, and maybe another thread's */
             return NULL;
         }
     }

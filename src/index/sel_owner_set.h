@@ -18,52 +18,54 @@
 
 
 typedef struct {
-    uint64_t      hash;
-    uint32_t      refs;
-    uint32_t      next;         /* another set of the same hash */
-    uint32_t      n;            /* members */
-    uint16_t      words;        /* of a bitmap; 0: members */
-    uint16_t      base;         /* of a bitmap: its first word; of an array:
-                                   members that it has room for */
+    uint64_t            hash;
+    uint32_t            refs;
+    uint32_t            next;       /* another set of the same hash */
+    uint32_t            n;          /* members */
+    uint16_t            words;      /* of a bitmap; 0: a list of members */
+    uint16_t            base;       /* of a bitmap: index of its first word;
+                                       of a list: members it has room for */
     union {
-        uint16_t  few[SEL_SET_FEW];         /* up to SEL_SET_FEW members */
-        uint16_t *members;                  /* sorted */
-        uint64_t *bits;
+        uint16_t        few[SEL_SET_FEW];   /* a list, n <= SEL_SET_FEW */
+        uint16_t       *members;            /* a longer list, sorted */
+        uint64_t        word;               /* a bitmap, words == 1 */
+        uint64_t       *bits;               /* a longer bitmap */
     } u;
 } sel_owner_set_t;
 
 
+/* A change of a set, to be repeated quickly; to is 0: nothing remembered. */
 typedef struct {
-    uint32_t  from;             /* 0 with to 0: nothing remembered */
-    uint32_t  to;
-    uint16_t  holder;
+    uint32_t            from;
+    uint32_t            to;
+    uint16_t            holder;
 } sel_set_step_t;
 
 
 typedef struct {
-    sel_pool_t        records;
-    sel_table_t       by_hash;
-    sel_memory_t     *memory;
-    const sel_mix_t  *mix;
-    sel_set_step_t    added;    /* the last steps, to repeat them quickly */
-    sel_set_step_t    removed;
+    sel_pool_t          records;
+    sel_table_t         by_hash;
+    sel_memory_t       *memory;
+    const sel_mix_t    *mix;
+    sel_set_step_t      added;      /* the last steps */
+    sel_set_step_t      removed;
 
-    uint32_t          n;        /* members of the set in words */
-    uint32_t          low;      /* words in use: low .. high - 1 */
-    uint32_t          high;
-    uint64_t          words[SEL_SET_WORDS];
+    uint32_t            n;          /* members of the set in words */
+    uint32_t            low;        /* words in use: low .. high - 1 */
+    uint32_t            high;
+    uint64_t            words[SEL_SET_WORDS];
 } sel_owner_sets_t;
 
 
 /* A walk over a set in words of 64 holders. */
 typedef struct {
-    const uint16_t  *members;
-    const uint64_t  *bits;
-    uint32_t         pos;
-    uint32_t         n;
-    uint32_t         first;
-    uint32_t         word;      /* holders word * 64 .. word * 64 + 63 */
-    uint64_t         value;
+    const uint16_t     *members;
+    const uint64_t     *bits;
+    uint32_t            pos;
+    uint32_t            n;
+    uint32_t            first;
+    uint32_t            word;       /* holders word * 64 .. word * 64 + 63 */
+    uint64_t            value;
 } sel_set_walk_t;
 
 
@@ -85,13 +87,10 @@ bool sel_owner_set_add(sel_owner_sets_t *sets, uint32_t *set,
 
 /*
  * The same without holder, which is a member.  everywhere: it may leave the
- * whole set, whoever else refers to it; that takes no memory.
+ * whole set, whoever else refers to it; that needs no memory.
  */
 bool sel_owner_set_remove(sel_owner_sets_t *sets, uint32_t *set,
     uint16_t holder, bool everywhere);
-
-/* Gives a reference back. */
-void sel_owner_set_release(sel_owner_sets_t *sets, uint32_t set);
 
 bool sel_owner_set_has(const sel_owner_sets_t *sets, uint32_t set,
     uint16_t holder);
@@ -107,7 +106,7 @@ const char *sel_owner_sets_check(sel_owner_sets_t *sets, const uint32_t *refs,
     uint8_t *seen, size_t *bytes);
 
 
-static inline const sel_owner_set_t *
+static inline sel_owner_set_t *
 sel_owner_set_at(const sel_owner_sets_t *sets, uint32_t set)
 {
     return sel_pool_at(&sets->records, set);

@@ -7,7 +7,7 @@
  * not at home.  The layout depends on the keys alone.  Nothing wraps around:
  * behind the last home lie spare slots, more are added when they fill up.
  *
- * Any number of homes will do, so the table grows by an eighth, in place.
+ * Any number of homes will do, so the table grows by a sixth, in place.
  * All homes move up then, and the entries follow one by one from the top:
  * keys up to `last` are still at their low home, larger ones at the high one.
  * As the high home of a key is never below its low one, homes remain in the
@@ -20,7 +20,7 @@
  * An empty slot is all zero.
  */
 
-#include "index/sel_table.h"
+#include "index/sel_table_impl.h"
 
 
 #define SEL_TABLE_SPARE  32         /* slots behind the last home */
@@ -34,31 +34,6 @@ static bool sel_table_shrink(sel_table_t *table);
 static void sel_table_truncate(sel_table_t *table, sel_memory_t *memory);
 static void sel_table_advance(sel_table_t *table, sel_memory_t *memory,
     uint32_t budget);
-static inline void *sel_table_insert_by(sel_table_t *table, uint64_t key,
-    uint32_t width);
-static inline void sel_table_delete_by(sel_table_t *table, uint8_t *p,
-    uint32_t width);
-static inline void sel_table_upwards(sel_table_t *table, uint32_t budget,
-    uint32_t width);
-static inline void sel_table_downwards(sel_table_t *table, uint32_t budget,
-    uint32_t width);
-static inline void sel_table_move(sel_table_t *table, uint8_t *p,
-    uint64_t last, uint32_t width);
-static uint64_t sel_table_first_key(uint32_t homes, uint32_t pos);
-
-
-static inline bool
-sel_table_used(const uint8_t *slot)
-{
-    return ((const sel_slot_t *) slot)->value != 0;
-}
-
-
-static inline uint64_t
-sel_table_key(const uint8_t *slot)
-{
-    return ((const sel_slot_t *) slot)->key;
-}
 
 
 void
@@ -136,7 +111,7 @@ sel_table_grow(sel_table_t *table, sel_memory_t *memory)
 {
     uint32_t  more, total;
 
-    more = table->high / 8;
+    more = table->high / 6;
     more = more < SEL_TABLE_LEAST ? SEL_TABLE_LEAST : more;
     total = table->total == 0 ? SEL_TABLE_SPARE : table->total;
 
@@ -227,29 +202,6 @@ sel_table_insert(sel_table_t *table, uint64_t key)
 }
 
 
-static inline void *
-sel_table_insert_by(sel_table_t *table, uint64_t key, uint32_t width)
-{
-    uint8_t  *p, *q;
-
-    p = sel_table_at(table, sel_table_home(table, key), width);
-
-    while (sel_table_used(p) && sel_table_key(p) < key) {
-        p += width;
-    }
-
-    for (q = p; sel_table_used(q); q += width) { /* void */ }
-
-    memmove(p + width, p, (size_t) (q - p));
-    memset(p, 0, width);
-    memcpy(p, &key, sizeof(uint64_t));
-
-    table->count++;
-
-    return p;
-}
-
-
 void
 sel_table_delete(sel_table_t *table, void *slot)
 {
@@ -259,27 +211,6 @@ sel_table_delete(sel_table_t *table, void *slot)
     } else {
         sel_table_delete_by(table, slot, SEL_TABLE_NARROW);
     }
-}
-
-
-static inline void
-sel_table_delete_by(sel_table_t *table, uint8_t *p, uint32_t width)
-{
-    uint8_t   *q;
-    uint32_t   pos;
-
-    pos = (uint32_t) ((size_t) (p - table->slots) / width);
-
-    for (q = p + width; sel_table_used(q); q += width) {
-        if (sel_table_home(table, sel_table_key(q)) == ++pos) {
-            break;
-        }
-    }
-
-    memmove(p, p + width, (size_t) (q - p) - width);
-    memset(q - width, 0, width);
-
-    table->count--;
 }
 
 
@@ -305,149 +236,16 @@ sel_table_settle(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
 static void
 sel_table_advance(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
 {
-    if (table->width == SEL_TABLE_WIDE) {
-        if (table->shrinking) {
-            sel_table_downwards(table, budget, SEL_TABLE_WIDE);
-
-        } else {
-            sel_table_upwards(table, budget, SEL_TABLE_WIDE);
-        }
-
-    } else {
-        if (table->shrinking) {
-            sel_table_downwards(table, budget, SEL_TABLE_NARROW);
-
-        } else {
-            sel_table_upwards(table, budget, SEL_TABLE_NARROW);
-        }
+    if (!table->shrinking) {
+        sel_table_upwards(table, budget);
+        return;
     }
 
-    if (table->shrinking && table->last == UINT64_MAX) {
+    sel_table_downwards(table, budget);
+
+    if (table->last == UINT64_MAX) {
         sel_table_truncate(table, memory);
     }
-}
-
-
-/*
- * The largest key at its low home is in the run at the last low home, or in
- * the first used slot below that.
- */
-
-static inline void
-sel_table_upwards(sel_table_t *table, uint32_t budget, uint32_t width)
-{
-    uint8_t   *p;
-    uint32_t   pos;
-
-    pos = sel_table_home(table, table->last);
-    p = sel_table_at(table, pos, width);
-
-    while (sel_table_used(p) && sel_table_key(p) <= table->last) {
-        p += width;
-        pos++;
-    }
-
-    for ( ; budget != 0 && sel_table_room(table); budget--) {
-
-        if (pos == 0) {
-            table->low = table->high;
-            return;
-        }
-
-        p -= width;
-        pos--;
-
-        if (sel_table_used(p)) {
-
-            if (sel_table_key(p) == 0) {
-                table->low = table->high;
-                return;
-            }
-
-            sel_table_move(table, p, sel_table_key(p) - 1, width);
-        }
-    }
-
-    if (pos != 0 && !sel_table_used(p)) {
-        table->last = sel_table_first_key(table->low, pos) - 1;
-    }
-}
-
-
-/*
- * The smallest key at its high home is in the first used slot behind the high
- * home of `last`, apart from keys up to `last` that lie there.
- */
-
-static inline void
-sel_table_downwards(sel_table_t *table, uint32_t budget, uint32_t width)
-{
-    uint8_t   *p;
-    uint32_t   pos;
-
-    for ( ; budget != 0; budget--) {
-
-        pos = (uint32_t) (((unsigned __int128) table->last * table->high)
-                          >> 64);
-        p = sel_table_at(table, pos, width);
-
-        while (sel_table_used(p) && sel_table_key(p) <= table->last) {
-            p += width;
-            pos++;
-        }
-
-        while (pos + 1 < table->total && !sel_table_used(p)) {
-
-            if (budget == 0) {
-                table->last = sel_table_first_key(table->high, pos) - 1;
-                return;
-            }
-
-            p += width;
-            pos++;
-            budget -= pos < table->high;
-        }
-
-        if (pos + 1 == table->total) {
-            table->last = UINT64_MAX;
-            return;
-        }
-
-        sel_table_move(table, p, sel_table_key(p), width);
-    }
-}
-
-
-/* Carries an entry over to its other home. */
-
-static inline void
-sel_table_move(sel_table_t *table, uint8_t *p, uint64_t last, uint32_t width)
-{
-    sel_wide_slot_t  copy;
-
-    memcpy(&copy, p, width);
-
-    if (sel_table_used(p + width)) {
-        sel_table_delete_by(table, p, width);
-
-    } else {
-        memset(p, 0, width);
-        table->count--;
-    }
-
-    table->last = last;
-
-    p = sel_table_insert_by(table, copy.key, width);
-    memcpy(p, &copy, width);
-}
-
-
-/* The smallest key whose home is pos, which is not 0. */
-
-static uint64_t
-sel_table_first_key(uint32_t homes, uint32_t pos)
-{
-    return (uint64_t) ((((unsigned __int128) pos << 64) + homes - 1) / homes);
 }
 
 

@@ -1,0 +1,36 @@
+/*
+ * Inside the check: what its two halves share.
+ */
+
+#ifndef SEL_INDEX_CHECK_H
+#define SEL_INDEX_CHECK_H
+
+#include "index/sel_index_impl.h"
+
+
+typedef struct {
+    const sel_index_t  *index;
+    uint8_t            *seen;       /* by node: in paths */
+    uint8_t            *seen_sets;
+    uint32_t           *refs;       /* by set */
+    uint32_t           *members;    /* by holder: nodes that name it */
+    uint32_t           *nodes;      /* of one holder */
+    size_t              bytes;
+    uint64_t            blocks;
+    uint32_t            extras;
+} sel_check_t;
+
+
+/* Verify holders, ghosts and owners against the paths seen before. */
+const char *sel_check_holders(sel_check_t *check);
+const char *sel_check_owners(const sel_check_t *check);
+
+
+static inline bool
+sel_check_bit(const uint64_t *words, uint32_t i)
+{
+    return words[i / 64] >> (i % 64) & 1;
+}
+
+
+#endif /* SEL_INDEX_CHECK_H */
