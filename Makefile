@@ -206,6 +206,33 @@ test-asan: deps-test $(ASAN)/nginx $(UNIT_ASAN)   ## all of it with sanitizers
 	    $(aggregate) --group unit $(UNIT_ASAN) --group suites $(SUITES)
 
 
+# Benchmarks: see bench/README.md.
+
+BENCH    := body index growth ingest zone prompts load
+BENCH_SO := $(BUILD)/bench/ngx_bench_answer_module.so
+
+$(BUILD)/bench/%: bench/%.c $(wildcard bench/*.h) \
+        $(call lib_objects,obj,$(ROOMS))
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -Ibench -o $@ $< $(filter %.o,$^) $(LIBS)
+
+$(BENCH_SO): bench/answer.c $(BUILD)/nginx/Makefile
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -O2 -g -Wall -Wextra -Werror \
+	    -Wno-unused-parameter -I$(BUILD)/nginx \
+	    $(addprefix -I$(NGINX_SRC)/src/,core event event/modules os/unix \
+	        http http/modules http/v2) -o $@ $<
+
+.PHONY: bench
+bench: deps-demo $(SO) $(BENCH_SO) $(BENCH:%=$(BUILD)/bench/%)  ## what things cost
+	@echo "$$(date -I), $$(sed -n 's/^model name[^:]*: //p;T;q' \
+	    /proc/cpuinfo), $$(nproc) cores"
+	@for part in body index growth ingest zone; do \
+	    echo; timeout 60 $(BUILD)/bench/$$part || exit 1; done
+	@echo; timeout 100 $(PYTHON) bench/selection.py --build $(BUILD) \
+	    --nginx $(NGINX)
+
+
 # Debian packages: installs those of packages.txt that are missing.
 
 PACKAGES = $(shell awk '$$1 ~ /^($(1))$$/ { print $$2 }' packages.txt)

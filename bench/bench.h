@@ -106,6 +106,18 @@ bench_median(bench_samples_t *samples)
 }
 
 
+/* CPU time of this thread: what other programs take does not count. */
+static inline uint64_t
+bench_cpu_ns(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+}
+
+
 /* "name   median (10 % .. 90 %) unit" */
 static inline void
 bench_print(const char *name, bench_samples_t *samples, const char *unit)

@@ -69,16 +69,17 @@ static size_t load_part(load_connection_t *c, sel_str_t *part, int flags);
 int
 main(int argc, char **argv)
 {
-    int        path;
-    load_t    *load;
-    uint32_t   i, rounds, requests;
+    int             path;
+    uint32_t        i, rounds, requests;
+    static load_t   state;
+    load_t         *load;
 
     if (argc < 8) {
         bench_fail("usage: load PORT CONNECTIONS REQUESTS ROUNDS BODIES "
                    "PID,PID PATH...");
     }
 
-    load = bench_alloc(sizeof(load_t));
+    load = &state;
     load->n_connections = (uint32_t) atoi(argv[2]);
     requests = (uint32_t) atoi(argv[3]);
     rounds = (uint32_t) atoi(argv[4]);

@@ -1,4 +1,7 @@
 #include <ngx_event.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include "ngx/ngx_http_select_bells.h"
 #include "ngx/ngx_http_select_listeners.h"
 #include "ngx/ngx_http_select_process.h"
@@ -7,6 +10,9 @@
 
 /* how often gauges are set and dead processes looked for, milliseconds */
 #define NGX_HTTP_SELECT_TICK   1000
+
+/* bytes that a process's heap keeps for the next request */
+#define NGX_HTTP_SELECT_HEAP   (16 * 1024 * 1024)
 
 /* memberships swept in one turn of the event loop */
 #define NGX_HTTP_SELECT_SWEEP  1024
@@ -50,6 +56,15 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
 
     p->log = cycle->log;
     service = &p->service;
+
+#if defined(__GLIBC__)
+
+    /* or bodies and arenas go back to the kernel after every request */
+
+    (void) mallopt(M_TRIM_THRESHOLD, NGX_HTTP_SELECT_HEAP);
+    (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_SELECT_HEAP / 4);
+
+#endif
 
     service->zone = start->zone;
     service->settings = start->settings;

@@ -16,6 +16,7 @@ import json
 import pathlib
 import random
 import re
+import resource
 import signal
 import socket
 import statistics
@@ -38,7 +39,7 @@ BATCH_EVENTS = 8
 CONNECTIONS = 16
 ROUNDS = 7
 WAIT = 30
-HERE = pathlib.Path(__file__).resolve().parent
+FILES = 8192                # descriptors that 1,024 ranks need
 
 CONF = """
 load_module {build}/ngx_http_select_module.so;
@@ -46,7 +47,6 @@ load_module {build}/bench/ngx_bench_answer_module.so;
 
 daemon off;
 worker_processes 2;
-worker_rlimit_nofile {files};
 pid {run}/nginx.pid;
 error_log {run}/error.log warn;
 
@@ -103,6 +103,13 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
+def raise_limit():
+    """Of descriptors, for us and for nginx; whether that is enough."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard == resource.RLIM_INFINITY or hard >= FILES
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -131,7 +138,7 @@ class Nginx:
         self.run.mkdir(parents=True, exist_ok=True)
         conf = self.run / "nginx.conf"
         conf.write_text(CONF.format(
-            build=options.build, run=self.run, port=self.port, files=16384,
+            build=options.build, run=self.run, port=self.port,
             events="on" if events else "off", answer=sample_answer(events)))
         self.master = subprocess.Popen(
             [options.nginx, "-p", f"{self.run}/", "-c", conf,
@@ -303,7 +310,7 @@ def spread(values, digits=1):
 
 
 def report(events, ranks, label, turns):
-    print(f"\n  {label}, {ranks} ranks, KV events "
+    print(f"\n  {label}, {ranks} rank{'s' * (ranks > 1)}, KV events "
           f"{'on' if events else 'off'}")
     for path, rows in turns.items():
         cpu, rate, size = zip(*rows)
@@ -326,14 +333,20 @@ def main():
     options.build = options.build.resolve()
     print(f"POST /select in nginx with 2 worker processes, {CONNECTIONS} "
           f"connections; {ROUNDS} turns each, median (min .. max)")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    enough = raise_limit()
     bench = Bench(options)
     for events in (False, True):
         for ranks in RANKS:
+            if events and ranks == RANKS[-1] and not enough:
+                print(f"\n  {ranks} ranks with events are left out: they "
+                      f"need {FILES} descriptors")
+                continue
             bench.scenario(events, ranks)
 
 
 if __name__ == "__main__":
     try:
         main()
-    except BenchError as error:
+    except (BenchError, subprocess.SubprocessError) as error:
         sys.exit(str(error))
