@@ -33,7 +33,8 @@ HEADERS     := $(wildcard src/*/*.h)
 .DELETE_ON_ERROR:
 
 
-# Library objects, once a flavour: obj (plain), asan, crash.
+# Library objects, once a flavour: obj (plain), crash (with crash points), and
+# both with sanitizers: asan, asan-crash.
 
 $(BUILD)/obj/%.o: src/%.c $(HEADERS)
 	@mkdir -p $(@D)
@@ -42,6 +43,10 @@ $(BUILD)/obj/%.o: src/%.c $(HEADERS)
 $(BUILD)/asan/%.o: src/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_LIB) $(SANITIZE) -c -o $@ $<
+
+$(BUILD)/asan-crash/%.o: src/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) -DSEL_CRASH_TEST -c -o $@ $<
 
 $(BUILD)/crash/%.o: src/%.c $(HEADERS)
 	@mkdir -p $(@D)
@@ -61,18 +66,17 @@ $(BUILD)/unit/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
 	    -lcmocka -ljansson $(LIBS)
 
 $(BUILD)/unit-asan/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
-        $$(call lib_objects,asan,$(LINK_$(1)))
+        $$(call lib_objects,$(4),$(LINK_$(1)))
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) $(3) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
 	    -lcmocka -ljansson $(LIBS)
 endef
 
 $(foreach room,core index schedule kv_events service,\
-    $(eval $(call unit_rules,$(room),obj,)))
-$(eval $(call unit_rules,state,crash,-DSEL_CRASH_TEST))
+    $(eval $(call unit_rules,$(room),obj,,asan)))
+$(eval $(call unit_rules,state,crash,-DSEL_CRASH_TEST,asan-crash))
 
-UNIT_ASAN := $(patsubst t/unit/%.c,$(BUILD)/unit-asan/%,\
-                 $(filter-out t/unit/state/crash.c,$(wildcard t/unit/*/*.c)))
+UNIT_ASAN := $(patsubst $(BUILD)/unit/%,$(BUILD)/unit-asan/%,$(UNIT))
 
 
 # Fuzz targets: t/fuzz/fuzz_NAME.c over t/fuzz/corpus/NAME.  With gcc they run
@@ -173,7 +177,7 @@ endef
 
 .PHONY: test unit test-asan
 test: deps-test build $(UNIT) $(FUZZ:%=$(BUILD)/fuzz/%)   ## everything
-	CMOCKA_MESSAGE_OUTPUT=tap \
+	CMOCKA_MESSAGE_OUTPUT=tap SEL_KILLS=10000 \
 	TEST_NGINX_LOAD_MODULES=$(abspath $(SO)) \
 	    $(aggregate) --group rooms t/lib/check-rooms.pl \
 	        --group unit $(UNIT) \
@@ -202,7 +206,7 @@ test-asan: deps-test $(ASAN)/nginx $(UNIT_ASAN)   ## all of it with sanitizers
 	TEST_NGINX_BINARY=$(abspath $(ASAN))/nginx \
 	TEST_NGINX_LOAD_MODULES=$(abspath $(ASAN))/ngx_http_select_module.so \
 	SEL_ASAN_LOG=$(abspath $(BUILD))/asan-reports \
-	SEL_TEST_TIME=900 \
+	SEL_TEST_TIME=900 SEL_KILLS=500 \
 	    $(aggregate) --group unit $(UNIT_ASAN) --group suites $(SUITES)
 
 

@@ -314,7 +314,6 @@ static uint32_t
 zone_read(sel_zone_t *zone, uint64_t *version)
 {
     int                   n;
-    bool                  complete;
     uint32_t              total;
     sel_arena_t           arena;
     sel_worker_record_t   records[ZONE_BATCH];
@@ -323,8 +322,8 @@ zone_read(sel_zone_t *zone, uint64_t *version)
 
     do {
         sel_arena_init(&arena, 0);
-        n = sel_catalog_changes(zone, *version, ZONE_BATCH, &arena, records,
-                                &complete);
+        n = sel_catalog_changes(zone, *version, ZONE_BATCH, &arena, records);
+
         if (n < 0) {
             bench_fail("out of memory");
         }

@@ -112,7 +112,6 @@ static bool
 sel_view_read(sel_view_t *view)
 {
     int                   i, n;
-    bool                  complete;
     sel_arena_t           arena;
     sel_worker_record_t   records[SEL_VIEW_BATCH];
 
@@ -120,7 +119,7 @@ sel_view_read(sel_view_t *view)
         sel_arena_init(&arena, 0);
 
         n = sel_catalog_changes(view->zone, view->version, SEL_VIEW_BATCH,
-                                &arena, records, &complete);
+                                &arena, records);
 
         for (i = 0; i < n; i++) {
             if (!sel_view_apply(view, &records[i])) {

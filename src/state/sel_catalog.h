@@ -131,20 +131,16 @@ int sel_catalog_worker(sel_zone_t *zone, uint64_t worker_id,
 
 /*
  * Reads up to max records with a version above `since`, oldest first, tombs
- * included.  Returns how many, -1 when memory is exhausted.  *complete tells
- * whether deletions after `since` are all still known as tombs; when it is
- * false the caller must start again with since 0 and drop whatever it did not
- * get.  Holds the lock for one batch only: call until it returns 0.
+ * included.  Returns how many, -1 when memory is exhausted.  Holds the lock
+ * for one batch only: call until it returns 0.
  */
 int sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
-    sel_arena_t *arena, sel_worker_record_t *records, bool *complete);
+    sel_arena_t *arena, sel_worker_record_t *records);
 
 /*
- * The version of the newest deletion that no tomb tells of any more.  No
- * lock.  *complete above is true when `since` is 0 or not below this; so a
- * reader that starts with since 0 notes this number first, and while it has
- * not changed, a false *complete speaks of deletions before that start only
- * and is to be ignored.  (Else it would start again for ever.)
+ * The version of the newest deletion that no tomb tells of any more; no lock.
+ * A reader that has seen less, or sees it change while it reads, has to read
+ * everything again and to drop what it does not get.
  */
 uint64_t sel_catalog_forgotten(const sel_zone_t *zone);
 

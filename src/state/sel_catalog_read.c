@@ -22,7 +22,6 @@ static uint32_t sel_changes_list(const sel_zone_t *zone, uint64_t since,
     uint32_t max, sel_worker_record_t *records, size_t *size);
 static int sel_changes_copy(sel_zone_t *zone, uint8_t *data,
     sel_worker_record_t *records, uint32_t n);
-static bool sel_changes_complete(const sel_zone_t *zone, uint64_t since);
 static size_t sel_record_list(const sel_worker_chunk_t *worker,
     sel_worker_record_t *record);
 static size_t sel_record_size(const sel_worker_record_t *record);
@@ -78,7 +77,7 @@ sel_catalog_worker(sel_zone_t *zone, uint64_t worker_id, sel_arena_t *arena,
 
 int
 sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
-    sel_arena_t *arena, sel_worker_record_t *records, bool *complete)
+    sel_arena_t *arena, sel_worker_record_t *records)
 {
     int        rc;
     size_t     size;
@@ -88,7 +87,6 @@ sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
     do {
         sel_zone_lock(zone);
         n = sel_changes_list(zone, since, max, records, &size);
-        *complete = sel_changes_complete(zone, since);
         sel_zone_unlock(zone);
 
         if (n == 0) {
@@ -103,7 +101,6 @@ sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
 
         sel_zone_lock(zone);
         rc = sel_changes_copy(zone, data, records, n);
-        *complete = sel_changes_complete(zone, since);
         sel_zone_unlock(zone);
 
     } while (rc == 0);
@@ -117,13 +114,6 @@ sel_catalog_forgotten(const sel_zone_t *zone)
 {
     return atomic_load_explicit(&zone->header->forgotten,
                                 memory_order_acquire);
-}
-
-
-static bool
-sel_changes_complete(const sel_zone_t *zone, uint64_t since)
-{
-    return since == 0 || since >= sel_catalog_forgotten(zone);
 }
 
 

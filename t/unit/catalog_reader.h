@@ -92,7 +92,6 @@ cat_reader_batch(cat_reader_t *reader, sel_zone_t *zone, uint32_t max,
     cat_record_pt look, void *data, bool *more)
 {
     int                  i, n;
-    bool                 complete;
     const char          *error;
     sel_arena_t          arena;
     sel_worker_record_t  records[CAT_BATCH_MAX];
@@ -103,8 +102,8 @@ cat_reader_batch(cat_reader_t *reader, sel_zone_t *zone, uint32_t max,
         reader->forgotten = sel_catalog_forgotten(zone);
     }
 
-    n = sel_catalog_changes(zone, reader->since, max, &arena, records,
-                            &complete);
+    n = sel_catalog_changes(zone, reader->since, max, &arena, records);
+
     if (n < 0 || n > (int) max) {
         return "changes: not between 0 and max records";
     }
@@ -112,7 +111,9 @@ cat_reader_batch(cat_reader_t *reader, sel_zone_t *zone, uint32_t max,
     error = NULL;
     *more = n > 0;
 
-    if (!complete && sel_catalog_forgotten(zone) != reader->forgotten) {
+    if (reader->since != 0 && sel_catalog_forgotten(zone) > reader->since
+        && sel_catalog_forgotten(zone) != reader->forgotten)
+    {
         *more = true;
         reader->restarts++;
         reader->since = 0;

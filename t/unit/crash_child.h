@@ -11,7 +11,6 @@
 #ifndef CRASH_CHILD_H
 #define CRASH_CHILD_H
 
-#include <sys/prctl.h>
 #include "catalog_model.h"
 
 
@@ -84,9 +83,19 @@ static crash_shared_t  *crash_armed;
 extern const unsigned  __start_sel_crash_points[];
 extern const unsigned  __stop_sel_crash_points[];
 
-#define CRASH_N_SITES  ((uint32_t) (__stop_sel_crash_points                   \
-                                    - __start_sel_crash_points))
-#define CRASH_LINE(i)  (__start_sel_crash_points[i])
+
+static inline uint32_t
+crash_sites(void)
+{
+    return (uint32_t) (__stop_sel_crash_points - __start_sel_crash_points);
+}
+
+
+static inline unsigned
+crash_line(uint32_t site)
+{
+    return __start_sel_crash_points[site];
+}
 
 
 void
@@ -121,10 +130,20 @@ sel_crash_point(const unsigned *site)
     }
 }
 
-#else
+#else       /* only random kills */
 
-#define CRASH_N_SITES  0
-#define CRASH_LINE(i)  0u
+static inline uint32_t
+crash_sites(void)
+{
+    return 0;
+}
+
+
+static inline unsigned
+crash_line(uint32_t site)
+{
+    return site;
+}
 
 #endif
 
@@ -250,7 +269,6 @@ crash_churn(crash_child_t *child)
 static inline void
 crash_read(crash_child_t *child)
 {
-    bool                 complete;
     uint32_t             since, want;
     sel_zone_t          *zone;
     sel_arena_t          arena;
@@ -271,7 +289,7 @@ crash_read(crash_child_t *child)
         _exit(3);
     }
 
-    (void) sel_catalog_changes(zone, since, 8, &arena, records, &complete);
+    (void) sel_catalog_changes(zone, since, 8, &arena, records);
     (void) sel_catalog_partition(zone, 1 + want, &arena, &partition);
     sel_zone_stats(zone, &stats);
     sel_arena_free(&arena);
@@ -313,7 +331,6 @@ crash_live(crash_child_t *child, uint32_t ops)
 {
     uint32_t  dice;
 
-    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
     crash_armed = child->shared;
     child->proc = sel_proc_enter(&child->shared->zone, (uint32_t) getpid(),
                                  child->first, 1);

@@ -17,7 +17,8 @@ typedef struct {
     sel_index_t  *index;
     model_t      *model;
     bool          full;         /* a store ended with FULL */
-    uint64_t      waiting;      /* retired or cleared since all was swept */
+    uint64_t      retired;      /* owners, since all was swept */
+    uint64_t      cleared;
     uint64_t      lost;         /* owners that lost all for want of memory */
     char          text[256];
 } compare_t;
@@ -26,6 +27,30 @@ typedef struct {
 #define compare_say(compare, ...)                                             \
     ((void) snprintf((compare)->text, sizeof((compare)->text), __VA_ARGS__),  \
      (compare)->text)
+
+
+/* How many ranks have credit for a prompt. */
+static inline uint32_t
+compare_credited(compare_t *compare, uint32_t partition,
+    const uint64_t *blocks, uint32_t n)
+{
+    uint32_t       i, credited;
+    model_rank_t  *r;
+
+    credited = 0;
+
+    for (i = 0; i < compare->model->n_ranks; i++) {
+        r = &compare->model->ranks[i];
+
+        if (r->partition == partition
+            && model_credit(compare->model, r, blocks, n) > 0)
+        {
+            credited++;
+        }
+    }
+
+    return credited;
+}
 
 
 /* One query.  cap is the room that the index is given. */
@@ -44,17 +69,7 @@ compare_match(compare_t *compare, uint32_t partition, const uint64_t *blocks,
     got = sel_index_match(compare->index, partition, blocks, n, out, cap);
 
     error = NULL;
-    expected = 0;
-
-    for (i = 0; i < compare->model->n_ranks; i++) {
-        r = &compare->model->ranks[i];
-
-        if (r->partition == partition
-            && model_credit(compare->model, r, blocks, n) > 0)
-        {
-            expected++;
-        }
-    }
+    expected = compare_credited(compare, partition, blocks, n);
 
     if (got != (expected < cap ? expected : cap)) {
         error = compare_say(compare, "%u ranks matched, expected %u (room %u)",
@@ -134,9 +149,8 @@ compare_rank(compare_t *compare, const model_rank_t *r)
 
 
 /*
- * The statistics.  What an owner had before it was cleared waits for a sweep
- * like a retired owner.  Unless all is swept, blocks that nobody holds any
- * more may be counted as nodes.
+ * The statistics.  Unless all is swept, blocks that nobody holds any more may
+ * be counted as nodes.
  */
 static inline const char *
 compare_stats(compare_t *compare)
@@ -154,7 +168,7 @@ compare_stats(compare_t *compare)
         blocks += model_blocks(compare->model, &compare->model->ranks[i]);
     }
 
-    if (stats.retired > compare->waiting
+    if (stats.retired > compare->retired
         || stats.owners != compare->model->n_ranks + stats.retired)
     {
         return compare_say(compare, "%llu owners, %llu of them retired; "
@@ -162,11 +176,11 @@ compare_stats(compare_t *compare)
                            (unsigned long long) stats.owners,
                            (unsigned long long) stats.retired,
                            compare->model->n_ranks,
-                           (unsigned long long) compare->waiting);
+                           (unsigned long long) compare->retired);
     }
 
     if (stats.blocks != blocks || stats.nodes < nodes
-        || (compare->waiting == 0 && stats.nodes != nodes))
+        || (compare->retired + compare->cleared == 0 && stats.nodes != nodes))
     {
         return compare_say(compare, "%llu blocks, %llu nodes; expected %llu "
                            "and %llu", (unsigned long long) stats.blocks,
@@ -240,12 +254,33 @@ compare_same(const model_pair_t *a, const model_pair_t *b, uint32_t n)
 }
 
 
-/* What the index may hold after FULL, as far as it looks right from outside. */
+/* What the index may hold after FULL, as far as it looks from outside. */
 typedef struct {
     uint32_t       states;      /* different ones */
     uint32_t       n;
     model_pair_t  *pairs;       /* the first one */
 } compare_full_t;
+
+
+/* Where two states look alike but are not, the rank is cleared in both. */
+static inline const char *
+compare_clear(compare_t *compare, model_rank_t *r)
+{
+    sel_index_change_t  clear;
+
+    memset(&clear, 0, sizeof(clear));
+    clear.kind = SEL_INDEX_CLEARED;
+    clear.owner = r->owner;
+
+    r->n = 0;
+    compare->cleared++;
+
+    if (sel_index_apply(compare->index, &clear) != SEL_INDEX_OK) {
+        return compare_say(compare, "a full index cannot be cleared");
+    }
+
+    return NULL;
+}
 
 
 /* Remembers the model's state if the index looks like it. */
@@ -282,7 +317,7 @@ compare_lost(compare_t *compare, model_rank_t *r)
 
     r->n = 0;
     compare->lost++;
-    compare->waiting++;
+    compare->cleared++;
 
     return NULL;
 }
@@ -291,8 +326,7 @@ compare_lost(compare_t *compare, model_rank_t *r)
 /*
  * Brings the model to where a store that ended with FULL has stopped: the
  * blocks before some point are stored, those behind are not; an external hash
- * that was to move at that point may have left its old block.  Where two such
- * states look alike from outside but are not, the rank is cleared in both.
+ * that was to move at that point may have left its old block.
  */
 static inline const char *
 compare_full(compare_t *compare, const sel_index_change_t *change)
@@ -301,7 +335,6 @@ compare_full(compare_t *compare, const sel_index_change_t *change)
     uint64_t            *prompt;
     model_rank_t        *r;
     compare_full_t       full;
-    sel_index_change_t   clear;
 
     r = model_rank(compare->model, change->owner);
     path = change->has_parent ? model_known(r, change->parent) : MODEL_ROOT;
@@ -345,20 +378,7 @@ compare_full(compare_t *compare, const sel_index_change_t *change)
         return compare_lost(compare, r);
     }
 
-    if (full.states > 1) {
-        memset(&clear, 0, sizeof(clear));
-        clear.kind = SEL_INDEX_CLEARED;
-        clear.owner = change->owner;
-
-        r->n = 0;
-        compare->waiting++;
-
-        if (sel_index_apply(compare->index, &clear) != SEL_INDEX_OK) {
-            return compare_say(compare, "a full index cannot be cleared");
-        }
-    }
-
-    return NULL;
+    return full.states > 1 ? compare_clear(compare, r) : NULL;
 }
 
 
@@ -384,7 +404,7 @@ compare_apply(compare_t *compare, const sel_index_change_t *change,
     }
 
     expected = model_apply(compare->model, change);
-    compare->waiting += change->kind == SEL_INDEX_CLEARED;
+    compare->cleared += change->kind == SEL_INDEX_CLEARED;
 
     if (got != expected) {
         return compare_say(compare, "kind %d on owner %u: result %d, expected "

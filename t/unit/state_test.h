@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/sel_arena.h"
@@ -146,7 +147,10 @@ state_commit_one(sel_zone_t *zone, uint64_t worker_id)
 }
 
 
-/* Runs call(data) in a child, which ends with its result. */
+/*
+ * Runs call(data) in a child, which ends with its result, or with its parent
+ * should that be stopped.
+ */
 static inline pid_t
 state_fork(int (*call)(void *data), void *data)
 {
@@ -158,6 +162,7 @@ state_fork(int (*call)(void *data), void *data)
     assert_true(pid >= 0);
 
     if (pid == 0) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(call(data));
     }
 

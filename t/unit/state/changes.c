@@ -69,7 +69,6 @@ expect_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
     const row_t *rows, uint32_t n)
 {
     int                  i, got;
-    bool                 complete;
     uint32_t             done;
     sel_arena_t          arena;
     sel_worker_record_t  records[CAT_BATCH_MAX];
@@ -77,10 +76,8 @@ expect_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
     sel_arena_init(&arena, 0);
 
     for (done = 0; ; done += (uint32_t) got) {
-        complete = false;
-        got = sel_catalog_changes(zone, since, max, &arena, records,
-                                  &complete);
-        assert_true(complete);
+        assert_true(since == 0 || since >= sel_catalog_forgotten(zone));
+        got = sel_catalog_changes(zone, since, max, &arena, records);
         assert_int_equal(got, n - done < max ? n - done : max);
 
         if (got == 0) {
@@ -177,6 +174,19 @@ expect_view(crowd_t *crowd, cat_reader_t *reader, uint32_t max)
 }
 
 
+/* Readers that come late, with batches of all sizes. */
+static void
+expect_late(crowd_t *crowd)
+{
+    uint32_t  max;
+
+    for (max = 1; max <= CAT_BATCH_MAX; max *= 2) {
+        memset(&crowd->late, 0, sizeof(cat_reader_t));
+        expect_view(crowd, &crowd->late, max);
+    }
+}
+
+
 /*
  * Far more workers come and go than tombs can be kept.  Nothing fills up, and
  * every reader ends with the workers that are there, however small its
@@ -185,7 +195,7 @@ expect_view(crowd_t *crowd, cat_reader_t *reader, uint32_t max)
 static void
 test_many_deletions(void **state)
 {
-    uint32_t           i, max;
+    uint32_t           i;
     uint64_t           version;
     crowd_t           *crowd;
     sel_zone_stats_t   stats;
@@ -228,20 +238,12 @@ test_many_deletions(void **state)
     expect_view(crowd, &crowd->idle, 3);
     assert_int_equal(crowd->idle.restarts, 1);
 
-    for (max = 1; max <= CAT_BATCH_MAX; max *= 2) {
-        memset(&crowd->late, 0, sizeof(cat_reader_t));
-        expect_view(crowd, &crowd->late, max);
-    }
-
+    expect_late(crowd);
     state_check(&crowd->zone);
     state_rebuild(&crowd->zone);
     state_check(&crowd->zone);
 
-    for (max = 1; max <= CAT_BATCH_MAX; max *= 2) {
-        memset(&crowd->late, 0, sizeof(cat_reader_t));
-        expect_view(crowd, &crowd->late, max);
-    }
-
+    expect_late(crowd);
     expect_view(crowd, &crowd->busy, 2);
     assert_true(crowd->busy.restarts <= 1);
 
@@ -295,6 +297,131 @@ test_deletions_while_reading(void **state)
 }
 
 
+#define WRITERS  2
+#define IDS      20
+#define COMMITS  5000
+
+
+typedef struct {
+    sel_zone_t         zone;
+    uint64_t           seed;
+    _Atomic uint32_t   reading;
+    _Atomic uint32_t   done;
+} writers_t;
+
+
+static uint32_t  writer;        /* a child has what it was forked with */
+
+
+/* Commits workers of its own, new ids when one is gone. */
+static int
+write_on(void *data)
+{
+    uint32_t          i, k, number;
+    uint64_t          id, version;
+    writers_t        *writers;
+    sel_rand_t        rand;
+    cat_intent_t      intent;
+    cat_worker_t      workers[IDS];
+    sel_partition_t   existing;
+
+    writers = data;
+    rand.state = writers->seed + writer;
+    id = 1000000 * (writer + 1);
+    memset(workers, 0, sizeof(workers));
+
+    if (!state_until(&writers->reading, 1)) {
+        return 1;
+    }
+
+    for (i = 0; i < COMMITS; i++) {
+        k = (uint32_t) sel_rand_below(&rand, IDS);
+
+        cat_intend(&rand, &workers[k], workers[k].version == 0 ? id++
+                   : workers[k].now.worker_id, &intent);
+
+        if (cat_commit(&writers->zone, &intent, &version, &number, &existing)
+            == SEL_COMMIT_OK)
+        {
+            workers[k].version = intent.state == SEL_WORKER_GONE ? 0 : version;
+            workers[k].number = number;
+            workers[k].now = intent;
+        }
+    }
+
+    atomic_fetch_add(&writers->done, 1);
+
+    return 0;
+}
+
+
+/* A view that was followed beside the writers is the catalog's in the end. */
+static void
+expect_followed(writers_t *writers, const cat_reader_t *reader)
+{
+    int                  found;
+    uint32_t             i;
+    sel_arena_t          arena;
+    sel_worker_record_t  record;
+
+    assert_int_equal(state_stats(&writers->zone).workers, reader->n);
+
+    for (i = 0; i < reader->n; i++) {
+        sel_arena_init(&arena, 0);
+        found = sel_catalog_worker(&writers->zone, reader->ids[i], &arena,
+                                   &record);
+        assert_int_equal(found, 1);
+        assert_int_equal(record.version, reader->versions[i]);
+        sel_arena_free(&arena);
+    }
+}
+
+
+static void
+test_reading_beside_writers(void **state)
+{
+    bool           more;
+    pid_t          pids[WRITERS];
+    uint32_t       i;
+    uint64_t       batches;
+    writers_t     *writers;
+    cat_reader_t  *reader;
+
+    reader = calloc(1, sizeof(cat_reader_t));
+    writers = state_memory(sizeof(writers_t));
+    state_shared(&writers->zone, STATE_SIZE);
+    writers->seed = sel_rand_seed("writers");
+
+    for (writer = 0; writer < WRITERS; writer++) {
+        pids[writer] = state_fork(write_on, writers);
+    }
+
+    batches = 0;
+
+    while (atomic_load(&writers->done) < WRITERS) {
+        assert_null(cat_reader_batch(reader, &writers->zone,
+                                     1 + (uint32_t) (batches++ % 5), NULL,
+                                     NULL, &more));
+        atomic_store(&writers->reading, 1);
+    }
+
+    for (i = 0; i < WRITERS; i++) {
+        assert_int_equal(state_wait(pids[i]), 0);
+    }
+
+    assert_null(cat_reader_follow(reader, &writers->zone, 7, NULL, NULL));
+    expect_followed(writers, reader);
+    state_check(&writers->zone);
+
+    print_message("# %" PRIu64 " batches, %" PRIu64 " starts again\n",
+                  batches, reader->restarts);
+
+    state_shared_free(&writers->zone);
+    assert_int_equal(munmap(writers, sizeof(writers_t)), 0);
+    free(reader);
+}
+
+
 int
 main(void)
 {
@@ -302,6 +429,7 @@ main(void)
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_many_deletions),
         cmocka_unit_test(test_deletions_while_reading),
+        cmocka_unit_test(test_reading_beside_writers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,560 @@
+/*
+ * Registering, changing and deleting workers, seen by two processes on one
+ * zone.  Without it the processes could disagree about who may serve, tell
+ * another reason than the first, or answer with something that was not
+ * stored.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "state_test.h"
+#include "service_world.h"
+
+
+static sel_zone_t  zone;
+static world_t     a, b;        /* two processes that follow events */
+static world_t     quiet;       /* one that does not */
+
+
+static int
+begin(void **state)
+{
+    state_private(&zone, STATE_SIZE);
+    world_init(&a, &zone, 0, true);
+    world_init(&b, &zone, 1, true);
+    world_init(&quiet, &zone, 2, false);
+
+    return 0;
+}
+
+
+static int
+end(void **state)
+{
+    state_check(&zone);
+    world_free(&a);
+    world_free(&b);
+    world_free(&quiet);
+    state_private_free(&zone);
+
+    return 0;
+}
+
+
+/* The reasons in the answer, separated by " | ", "" when there are none. */
+static void
+expect_reasons(const world_t *world, const char *expected)
+{
+    size_t       i;
+    json_t      *root, *reasons, *reason;
+    sel_buf_t    text;
+    const char  *lifecycle;
+
+    root = world_json(world);
+    reasons = json_object_get(root, "not_schedulable_reasons");
+    lifecycle = json_string_value(json_object_get(root, "lifecycle"));
+    sel_buf_init(&text);
+
+    json_array_foreach(reasons, i, reason) {
+        sel_buf_text(&text, i != 0 ? " | " : "");
+        sel_buf_text(&text, json_string_value(reason));
+    }
+
+    sel_buf_byte(&text, 0);
+
+    if (strcmp((char *) text.data, expected) != 0) {
+        fail_msg("reasons: %s\nexpected: %s", (char *) text.data, expected);
+    }
+
+    assert_true((reasons == NULL) == (expected[0] == '\0'));
+    assert_string_equal(lifecycle, expected[0] == '\0' ? "schedulable"
+                                                       : "incomplete");
+    sel_buf_free(&text);
+    json_decref(root);
+}
+
+
+static void
+post(world_t *world, const char *text, const char *reasons)
+{
+    if (!world_post(world, text)) {
+        fail_msg("%s: %s", text, world->fault.text);
+    }
+
+    expect_reasons(world, reasons);
+}
+
+
+static void
+patch(world_t *world, uint64_t worker_id, const char *text,
+    const char *reasons)
+{
+    if (!world_patch(world, worker_id, text)) {
+        fail_msg("%s: %s", text, world->fault.text);
+    }
+
+    expect_reasons(world, reasons);
+}
+
+
+#define KV(rank)   "kv_events endpoint is required for dp_rank " rank
+#define FAILED     "reconciliation failed: "
+#define EP         "\"endpoint\":\"http://e\""
+#define REPLAY     "replay_endpoint is supported only for data_parallel_size 1"
+
+
+static void
+test_own_reasons(void **state)
+{
+    post(&a, "{\"worker_id\":7}", "endpoint is required | block_size must be "
+         "greater than 0 | " KV("0"));
+    post(&a, "{\"worker_id\":7,\"endpoint\":\"\",\"block_size\":0,"
+         "\"data_parallel_size\":0,\"replay_endpoint\":\"tcp://h:1\"}",
+         "endpoint is required | block_size must be greater than 0 | "
+         "data_parallel_size must be greater than 0");
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_start_rank\":3,\"data_parallel_size\":3,"
+         "\"kv_events_endpoint\":\"tcp://h:1\","
+         "\"kv_events_endpoints\":{\"4\":\"tcp://h:2\",\"0\":\"tcp://h:3\","
+         "\"5\":\"\"},\"replay_endpoint\":\"tcp://h:4\"}",
+         KV("3") " | " KV("5") " | " REPLAY);
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":2,\"kv_events_endpoint\":\"tcp://h:1\"}",
+         KV("0") " | " KV("1"));
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"\"}", KV("0"));
+    post(&a, "{\"worker_id\":7,\"block_size\":16,"
+         "\"kv_events_endpoint\":\"tcp://h:1\"}", "endpoint is required");
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"tcp://h:1\"}", "");
+
+    /* one rank at the end of all ranks */
+    post(&a, "{\"worker_id\":8," EP ",\"block_size\":16,"
+         "\"data_parallel_start_rank\":4294967294}", KV("4294967294"));
+}
+
+
+static void
+test_without_events(void **state)
+{
+    post(&quiet, "{\"worker_id\":7}",
+         "endpoint is required | block_size must be greater than 0");
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":2,\"replay_endpoint\":\"nonsense\","
+         "\"kv_events_endpoints\":{\"0\":\"nonsense\"}}", "");
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":0}",
+         "data_parallel_size must be greater than 0");
+}
+
+
+/* One sentence a rank, but no more than a reader will look at. */
+static void
+test_many_missing_ranks(void **state)
+{
+    uint64_t  start;
+
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":12}",
+         KV("0") " | " KV("1") " | " KV("2") " | " KV("3") " | " KV("4") " | "
+         KV("5") " | " KV("6") " | " KV("7") " | " KV("8") " | " KV("9") " | "
+         KV("10") " | " KV("11"));
+
+    start = sel_clock_ns();
+    assert_true(world_post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+                           "\"data_parallel_size\":65535}"));
+    world_expect(&a, "\"not_schedulable_reasons\":[\"" KV("0") "\",\""
+                 KV("1") "\"");
+    world_expect(&a, " more ranks\"]}");
+    assert_true(a.answer.len < 10000);
+
+    post(&a, "{\"worker_id\":7,\"block_size\":16,"
+         "\"data_parallel_size\":4294967295}", "endpoint is required | "
+         "data_parallel_size must not be greater than 65535");
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":65536}",
+         "data_parallel_size must not be greater than 65535");
+    assert_true(sel_clock_ns() - start < UINT64_C(5000000000));
+}
+
+
+static void
+test_endpoint_reasons(void **state)
+{
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"not-a-zmq-endpoint\"}",
+         FAILED "invalid kv_events endpoint for worker 7 dp_rank 0: "
+         "invalid ZMQ endpoint `not-a-zmq-endpoint`: missing scheme");
+    post(&a, "{\"worker_id\":9223372036854775807," EP ",\"block_size\":16,"
+         "\"data_parallel_start_rank\":5,"
+         "\"kv_events_endpoint\":\"tcp://h\"}",
+         FAILED "invalid kv_events endpoint for worker 9223372036854775807 "
+         "dp_rank 5: invalid ZMQ endpoint `tcp://h`: missing TCP port");
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"data_parallel_size\":2,\"kv_events_endpoints\":{"
+         "\"0\":\"tcp://h:1\",\"1\":\"tcp://h:x\"}}",
+         FAILED "invalid kv_events endpoint for worker 7 dp_rank 1: invalid "
+         "ZMQ endpoint `tcp://h:x`: invalid TCP port: invalid digit found in "
+         "string");
+
+    /* also of ranks that the worker does not have */
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoints\":{\"0\":\"tcp://h:1\","
+         "\"9\":\"udp://h:1\"}}",
+         FAILED "invalid kv_events endpoint for worker 7 dp_rank 9: invalid "
+         "ZMQ endpoint `udp://h:1`: unsupported scheme `udp`");
+
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"tcp://h:1\","
+         "\"replay_endpoint\":\"tcp://:1\"}",
+         FAILED "invalid replay endpoint for worker 7: invalid ZMQ endpoint "
+         "`tcp://:1`: missing TCP host");
+
+    /* the single endpoint is ignored when there is a map */
+    post(&a, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"nonsense\","
+         "\"kv_events_endpoints\":{\"0\":\"tcp://h:1\"}}", "");
+
+    /* not looked at before the members are in order */
+    post(&a, "{\"worker_id\":7,\"block_size\":16,"
+         "\"kv_events_endpoint\":\"nonsense\"}", "endpoint is required");
+}
+
+
+/* The first complete worker fixes a partition, for ever. */
+static void
+test_partition_reasons(void **state)
+{
+    /* incomplete ones fix nothing */
+    post(&quiet, "{\"worker_id\":1,\"block_size\":64,\"is_eagle\":true}",
+         "endpoint is required");
+    post(&quiet, "{\"worker_id\":2," EP ",\"block_size\":16}", "");
+
+    post(&quiet, "{\"worker_id\":3," EP ",\"block_size\":32}",
+         FAILED "block_size mismatch for model=default "
+         "routing_group=default: existing=16 requested=32");
+    post(&quiet, "{\"worker_id\":3," EP ",\"block_size\":16,"
+         "\"is_eagle\":true}",
+         FAILED "is_eagle mismatch for model=default routing_group=default: "
+         "existing=false requested=true");
+    post(&quiet, "{\"worker_id\":3," EP ",\"block_size\":16,"
+         "\"is_eagle\":false}", "");
+
+    assert_true(world_delete(&quiet, 2));
+    assert_true(world_delete(&quiet, 3));
+    post(&quiet, "{\"worker_id\":4," EP ",\"block_size\":32}",
+         FAILED "block_size mismatch for model=default "
+         "routing_group=default: existing=16 requested=32");
+
+    /* other names, other partitions */
+    post(&quiet, "{\"worker_id\":5," EP ",\"block_size\":32,"
+         "\"is_eagle\":true,\"routing_group\":\"e\"}", "");
+    post(&quiet, "{\"worker_id\":6," EP ",\"block_size\":32,"
+         "\"routing_group\":\"e\"}",
+         FAILED "is_eagle mismatch for model=default routing_group=e: "
+         "existing=true requested=false");
+
+    /* a PATCH is judged alike */
+    patch(&quiet, 5, "{\"block_size\":16}",
+          FAILED "block_size mismatch for model=default routing_group=e: "
+          "existing=32 requested=16");
+    patch(&quiet, 5, "{\"block_size\":32}", "");
+
+    /* the members alone decide whether it exists: a bad endpoint does not */
+    post(&a, "{\"worker_id\":9,\"model_name\":\"m\"," EP ",\"block_size\":8,"
+         "\"kv_events_endpoint\":\"x\"}",
+         FAILED "invalid kv_events endpoint for worker 9 dp_rank 0: invalid "
+         "ZMQ endpoint `x`: missing scheme");
+    post(&a, "{\"worker_id\":9,\"model_name\":\"m\"," EP ",\"block_size\":4,"
+         "\"kv_events_endpoint\":\"tcp://h:1\"}",
+         FAILED "block_size mismatch for model=m routing_group=default: "
+         "existing=8 requested=4");
+}
+
+
+static void
+test_patch_and_delete(void **state)
+{
+    assert_false(world_patch(&a, 99, "{\"block_size\":16}"));
+    world_expect_fault(&a, SEL_FAULT_NOT_FOUND, "worker 99 not found");
+    assert_false(world_delete(&a, UINT64_MAX));
+    world_expect_fault(&a, SEL_FAULT_NOT_FOUND,
+                       "worker 18446744073709551615 not found");
+
+    post(&quiet, "{\"worker_id\":7,\"model_name\":\"m\"}",
+         "endpoint is required | block_size must be greater than 0");
+    patch(&quiet, 7, "{" EP ",\"model_name\":\"other\",\"worker_id\":8,"
+          "\"routing_group\":\"other\"}",
+          "block_size must be greater than 0");
+    world_expect(&quiet, "\"worker_id\":7,\"model_name\":\"m\","
+                 "\"routing_group\":\"default\"");
+    patch(&quiet, 7, "{\"block_size\":16,\"endpoint\":null}", "");
+    world_expect(&quiet, EP);
+    patch(&quiet, 7, "{}", "");
+    patch(&quiet, 7, "{\"endpoint\":\"\"}", "endpoint is required");
+    patch(&quiet, 7, "{" EP "}", "");
+
+    /* the answer of DELETE is the record, without reasons */
+    patch(&quiet, 7, "{\"block_size\":0}",
+          "block_size must be greater than 0");
+    assert_true(world_delete(&quiet, 7));
+    world_expect(&quiet, "\"worker_id\":7,\"model_name\":\"m\","
+                 "\"routing_group\":\"default\","
+                 "\"lifecycle\":\"unschedulable\"," EP);
+    world_expect_not(&quiet, "reasons");
+    assert_false(world_delete(&quiet, 7));
+    world_expect_fault(&quiet, SEL_FAULT_NOT_FOUND, "worker 7 not found");
+    assert_false(world_patch(&quiet, 7, "{}"));
+    assert_string_equal(world_list(&quiet, NULL, NULL), "[]");
+}
+
+
+/* A registration inherits nothing. */
+static void
+test_replace(void **state)
+{
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16,\"taints\":"
+         "[\"t\"],\"total_kv_blocks\":5,\"topology_domains\":{\"a\":\"b\"},"
+         "\"is_eagle\":true,\"kv_event_source_mode\":\"x\"}", "");
+    post(&quiet, "{\"worker_id\":7," EP ",\"is_eagle\":true}",
+         "block_size must be greater than 0");
+    world_expect(&quiet, "\"block_size\":null");
+    world_expect(&quiet, "\"total_kv_blocks\":null");
+    world_expect(&quiet, "\"taints\":[],\"topology_domains\":{}");
+    world_expect_not(&quiet, "kv_event_source_mode");
+    world_expect_not(&quiet, "\"t\"");
+
+    /* what was answered is what is listed, everywhere */
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"is_eagle\":true}", "");
+    assert_int_equal(strncmp(&world_list(&a, NULL, NULL)[1],
+                             world_text(&quiet),
+                             strlen(world_text(&quiet))), 0);
+}
+
+
+/* Processes that work from an old view lose nothing of the others' work. */
+static void
+test_stale_views(void **state)
+{
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16}", "");
+    world_refresh(&a);
+    world_refresh(&b);
+
+    patch(&quiet, 7, "{\"total_kv_blocks\":100}", "");
+    patch(&a, 7, "{\"max_num_batched_tokens\":200,\"kv_events_endpoint\":"
+          "\"tcp://h:1\"}", "");
+    patch(&b, 7, "{\"taints\":[\"t\"]}", "");
+    world_expect(&b, "\"max_num_batched_tokens\":200,"
+                 "\"total_kv_blocks\":100");
+    world_expect(&b, "\"taints\":[\"t\"]");
+
+    assert_true(world_delete(&a, 7));
+    assert_false(world_patch(&b, 7, "{\"taints\":[]}"));
+    world_expect_fault(&b, SEL_FAULT_NOT_FOUND, "worker 7 not found");
+    assert_false(world_delete(&quiet, 7));
+
+    /* deleted and registered behind a view's back */
+    post(&b, "{\"worker_id\":7," EP ",\"block_size\":16,"
+         "\"kv_events_endpoint\":\"tcp://h:2\"}", "");
+    world_refresh(&a);
+    assert_true(world_delete(&b, 7));
+    post(&b, "{\"worker_id\":7,\"routing_group\":\"g\"," EP
+         ",\"block_size\":8,\"kv_events_endpoint\":\"tcp://h:2\"}", "");
+    patch(&a, 7, "{\"total_kv_blocks\":3}", "");
+    world_expect(&a, "\"routing_group\":\"g\"");
+    world_same(&a, &b);
+    world_same(&a, &quiet);
+}
+
+
+static void
+test_list(void **state)
+{
+    char     text[256];
+    size_t   i, k;
+    json_t  *root, *row;
+
+    static const char *const  names[][2] = {
+        { "b", "a" }, { "a", "b" }, { "a", "a" }, { "", "z" }, { "aa", "" },
+        { "a", "" }, { "\xc3\xa9", "x" }, { "B", "x" }
+    };
+
+    static const char *const  sorted[] = {
+        "/z", "B/x", "a/", "a/a", "a/b", "aa/", "b/a", "\xc3\xa9/x"
+    };
+
+    assert_string_equal(world_list(&a, NULL, NULL), "[]");
+
+    for (i = 0; i < 3 * sel_countof(names); i++) {
+        (void) snprintf(text, sizeof(text), "{\"worker_id\":%zu,"
+                        "\"model_name\":\"%s\",\"routing_group\":\"%s\"%s}",
+                        (i * 7) % 24, names[i % 8][0], names[i % 8][1],
+                        i % 3 ? "," EP ",\"block_size\":16" : "");
+        assert_true(world_post(&quiet, text));
+    }
+
+    (void) world_list(&a, NULL, NULL);
+    root = world_json(&a);
+    assert_int_equal(json_array_size(root), 24);
+
+    json_array_foreach(root, i, row) {
+        (void) snprintf(text, sizeof(text), "%s/%s",
+            json_string_value(json_object_get(row, "model_name")),
+            json_string_value(json_object_get(row, "routing_group")));
+        assert_string_equal(text, sorted[i / 3]);
+
+        if (i % 3 != 0) {
+            k = (size_t) json_integer_value(json_object_get(
+                    json_array_get(root, i - 1), "worker_id"));
+            assert_true(k < (size_t) json_integer_value(
+                                json_object_get(row, "worker_id")));
+        }
+    }
+
+    json_decref(root);
+
+    (void) world_list(&b, "a", NULL);
+    root = world_json(&b);
+    assert_int_equal(json_array_size(root), 9);
+    json_decref(root);
+
+    (void) world_list(&b, NULL, "x");
+    root = world_json(&b);
+    assert_int_equal(json_array_size(root), 6);
+    json_decref(root);
+
+    (void) world_list(&b, "a", "");
+    root = world_json(&b);
+    assert_int_equal(json_array_size(root), 3);
+    json_decref(root);
+
+    assert_string_equal(world_list(&b, "A", NULL), "[]");
+    assert_string_equal(world_list(&b, "a", "x"), "[]");
+    assert_string_equal(world_list(&b, "", ""), "[]");
+}
+
+
+static void
+test_ready(void **state)
+{
+    bool  ready;
+
+    ready = true;
+    assert_string_equal(world_ready(&a, &ready),
+        "{\"ready\":false,\"schedulable_workers\":0,\"workers\":[]}");
+    assert_false(ready);
+
+    post(&quiet, "{\"worker_id\":1}",
+         "endpoint is required | block_size must be greater than 0");
+    (void) world_ready(&a, &ready);
+    assert_false(ready);
+    world_expect(&a, "{\"ready\":false,\"schedulable_workers\":0,"
+                 "\"workers\":[{\"worker_id\":1,");
+
+    post(&quiet, "{\"worker_id\":2,\"model_name\":\"x\"," EP
+         ",\"block_size\":16}", "");
+    post(&quiet, "{\"worker_id\":3," EP ",\"block_size\":16}", "");
+    (void) world_ready(&a, &ready);
+    assert_true(ready);
+    world_expect(&a, "{\"ready\":true,\"schedulable_workers\":2,"
+                 "\"workers\":[{\"worker_id\":1,");
+
+    assert_true(world_delete(&quiet, 2));
+    assert_true(world_delete(&quiet, 3));
+    (void) world_ready(&a, &ready);
+    assert_false(ready);
+}
+
+
+static void
+expect_partition(const char *model_name, const char *group, const char *fault)
+{
+    sel_view_partition_t  *partition;
+
+    world_begin(&a);
+    partition = sel_service_partition(&a.service, &a.arena,
+                                      sel_cstr(model_name), sel_cstr(group),
+                                      &a.fault);
+
+    if (fault == NULL) {
+        assert_non_null(partition);
+        assert_true(sel_str_eq(partition->key.model_name,
+                               sel_cstr(model_name)));
+        assert_true(sel_str_eq(partition->key.routing_group,
+                               sel_cstr(group)));
+        return;
+    }
+
+    assert_null(partition);
+    world_expect_fault(&a, SEL_FAULT_NOT_READY, fault);
+}
+
+
+static void
+test_partition(void **state)
+{
+    expect_partition("default", "default",
+                     "no schedulable workers are available");
+
+    post(&quiet, "{\"worker_id\":1}",
+         "endpoint is required | block_size must be greater than 0");
+    expect_partition("default", "default",
+                     "no schedulable workers are available");
+
+    post(&quiet, "{\"worker_id\":2,\"routing_group\":\"g\"," EP
+         ",\"block_size\":16}", "");
+    expect_partition("default", "default", "no schedulable workers for "
+                     "model=default routing_group=default");
+    expect_partition("default", "g", NULL);
+    expect_partition("x\"", "g", "no schedulable workers for "
+                     "model=x\" routing_group=g");
+
+    assert_true(world_delete(&quiet, 2));
+    expect_partition("default", "g",
+                     "no schedulable workers are available");
+}
+
+
+/* Every change is told to the other processes, nothing else is. */
+static void
+test_changed(void **state)
+{
+    world_forget(&quiet);
+    post(&quiet, "{\"worker_id\":7," EP ",\"block_size\":16}", "");
+    assert_int_equal(quiet.changed, 1);
+    patch(&quiet, 7, "{\"total_kv_blocks\":1}", "");
+    assert_int_equal(quiet.changed, 2);
+    (void) world_list(&quiet, NULL, NULL);
+    assert_false(world_patch(&quiet, 8, "{}"));
+    assert_false(world_delete(&quiet, 8));
+    assert_int_equal(quiet.changed, 2);
+    assert_true(world_delete(&quiet, 7));
+    assert_int_equal(quiet.changed, 3);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test_setup_teardown(test_own_reasons, begin, end),
+        cmocka_unit_test_setup_teardown(test_without_events, begin, end),
+        cmocka_unit_test_setup_teardown(test_many_missing_ranks, begin, end),
+        cmocka_unit_test_setup_teardown(test_endpoint_reasons, begin, end),
+        cmocka_unit_test_setup_teardown(test_partition_reasons, begin, end),
+        cmocka_unit_test_setup_teardown(test_patch_and_delete, begin, end),
+        cmocka_unit_test_setup_teardown(test_replace, begin, end),
+        cmocka_unit_test_setup_teardown(test_stale_views, begin, end),
+        cmocka_unit_test_setup_teardown(test_list, begin, end),
+        cmocka_unit_test_setup_teardown(test_ready, begin, end),
+        cmocka_unit_test_setup_teardown(test_partition, begin, end),
+        cmocka_unit_test_setup_teardown(test_changed, begin, end)
+    };
+
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+/*
+ * One process of the service, without nginx: its own view and index on a zone
+ * that others may share, a host that follows the ranks it is told of, and the
+ * operations on JSON texts.  Include after cmocka.h and state_test.h.
+ */
+
+#ifndef SERVICE_WORLD_H
+#define SERVICE_WORLD_H
+
+#include <inttypes.h>
+#include <jansson.h>
+
+#include "service/sel_ingest.h"
+#include "service/sel_prompt.h"
+#include "service/sel_select.h"
+#include "service/sel_service.h"
+
+
+#define WORLD_EVENTS  64        /* remembered since the last reset */
+
+
+/* What the host keeps of a rank, at rank->listener. */
+typedef struct world_listener_s  world_listener_t;
+
+struct world_listener_s {
+    world_listener_t  *next;
+    sel_view_rank_t   *rank;
+    uint64_t           worker_id;       /* as the rank said when it came */
+    uint32_t           dp_rank;
+    sel_ingest_t       ingest;
+    sel_kv_sink_t      sink;
+};
+
+
+typedef struct {
+    bool      added;            /* else removed */
+    uint64_t  worker_id;
+    uint32_t  dp_rank;
+} world_event_t;
+
+
+typedef struct {
+    sel_service_t      service;
+    sel_arena_t        arena;           /* of the last operation */
+    sel_fault_t        fault;           /* of it, when it failed */
+    sel_buf_t          answer;          /* of it, NUL-terminated */
+    uint32_t           changed;         /* calls */
+    uint32_t           n_events;
+    world_event_t      events[WORLD_EVENTS];
+    uint32_t           n_listeners;
+    world_listener_t  *listeners;
+} world_t;
+
+
+static inline void
+world_event(world_t *world, bool added, const sel_view_rank_t *rank)
+{
+    world_event_t  *event;
+
+    if (world->n_events < WORLD_EVENTS) {
+        event = &world->events[world->n_events];
+        event->added = added;
+        event->worker_id = rank->worker_id;
+        event->dp_rank = rank->dp_rank;
+    }
+
+    world->n_events++;
+}
+
+
+/* No rank may come twice or with a listener of another. */
+static inline void
+world_added(void *data, sel_view_rank_t *rank)
+{
+    world_t           *world;
+    world_listener_t  *listener;
+
+    world = data;
+    assert_null(rank->listener);
+    assert_non_null(rank->worker);
+
+    for (listener = world->listeners;
+         listener != NULL;
+         listener = listener->next)
+    {
+        assert_false(listener->worker_id == rank->worker_id
+                     && listener->dp_rank == rank->dp_rank);
+    }
+
+    listener = calloc(1, sizeof(*listener));
+    assert_non_null(listener);
+    listener->rank = rank;
+    listener->worker_id = rank->worker_id;
+    listener->dp_rank = rank->dp_rank;
+    listener->ingest.service = &world->service;
+    listener->ingest.rank = rank;
+    listener->sink = sel_ingest_sink(&listener->ingest);
+    listener->next = world->listeners;
+    world->listeners = listener;
+    world->n_listeners++;
+    rank->listener = listener;
+    world_event(world, true, rank);
+}
+
+
+static inline void
+world_removed(void *data, sel_view_rank_t *rank)
+{
+    world_t            *world;
+    world_listener_t  **place, *listener;
+
+    world = data;
+    listener = rank->listener;
+    assert_non_null(listener);
+    assert_ptr_equal(listener->rank, rank);
+    assert_true(listener->worker_id == rank->worker_id
+                && listener->dp_rank == rank->dp_rank);
+
+    place = &world->listeners;
+
+    while (*place != listener) {
+        assert_non_null(*place);
+        place = &(*place)->next;
+    }
+
+    *place = listener->next;
+    world->n_listeners--;
+    rank->listener = NULL;
+    free(listener);
+    world_event(world, false, rank);
+}
+
+
+static inline void
+world_changed(void *data)
+{
+    ((world_t *) data)->changed++;
+}
+
+
+static inline void
+world_init(world_t *world, sel_zone_t *zone, uint32_t number, bool kv_events)
+{
+    sel_service_t    *service;
+    sel_view_host_t   host;
+
+    memset(world, 0, sizeof(*world));
+    service = &world->service;
+    service->zone = zone;
+    service->settings.kv_events = kv_events;
+    service->changed = world_changed;
+    service->data = world;
+    sel_random_seed_with(&service->random, number + 1);
+    service->index = sel_index_create(0, 7 + number);
+    assert_non_null(service->index);
+    service->proc = sel_proc_enter(zone, (uint32_t) getpid(), number, 1);
+    assert_true(service->proc != SEL_PROC_NONE);
+
+    host = (sel_view_host_t) { world_added, world_removed, world };
+    sel_view_init(&service->view, zone, service->index, &host);
+    sel_arena_init(&world->arena, 0);
+    sel_buf_init(&world->answer);
+}
+
+
+static inline void
+world_free(world_t *world)
+{
+    sel_scratch_t  *scratch;
+
+    sel_view_free(&world->service.view);
+    assert_int_equal(world->n_listeners, 0);
+    sel_index_destroy(world->service.index);
+    sel_proc_leave(world->service.zone, world->service.proc);
+
+    scratch = &world->service.scratch;
+    free(scratch->matches);
+    free(scratch->depth);
+    free(scratch->candidates);
+    free(scratch->ranks);
+
+    sel_arena_free(&world->arena);
+    sel_buf_free(&world->answer);
+}
+
+
+static inline void
+world_forget(world_t *world)
+{
+    world->n_events = 0;
+    world->changed = 0;
+}
+
+
+static inline void
+world_refresh(world_t *world)
+{
+    assert_true(sel_view_refresh(&world->service.view));
+}
+
+
+/* Begins an operation. */
+static inline void
+world_begin(world_t *world)
+{
+    sel_arena_free(&world->arena);
+    world->fault = (sel_fault_t) { SEL_FAULT_NONE, NULL };
+    sel_buf_free(&world->answer);
+    sel_buf_init(&world->answer);
+}
+
+
+/* Ends it: an answer, or a fault with class and text. */
+static inline bool
+world_end(world_t *world, bool done)
+{
+    if (done) {
+        assert_false(world->answer.failed);
+        sel_buf_byte(&world->answer, 0);
+        return true;
+    }
+
+    assert_true(world->fault.class != SEL_FAULT_NONE);
+    assert_non_null(world->fault.text);
+
+    return false;
+}
+
+
+static inline const char *
+world_text(const world_t *world)
+{
+    return (const char *) world->answer.data;
+}
+
+
+static inline bool
+world_post(world_t *world, const char *text)
+{
+    bool          done;
+    sel_str_t     record;
+    sel_json_t    json;
+    sel_worker_t  worker;
+
+    world_begin(world);
+    sel_json_init_text(&json, &world->arena, sel_cstr(text));
+
+    if (!sel_worker_read(&json, &worker) || !sel_json_end(&json)) {
+        fail_msg("%s: %s", text, json.message);
+    }
+
+    done = sel_worker_register(&world->service, &world->arena, &worker,
+                               &record, &world->fault);
+
+    if (done) {
+        sel_buf_str(&world->answer, record);
+    }
+
+    return world_end(world, done);
+}
+
+
+static inline bool
+world_patch(world_t *world, uint64_t worker_id, const char *text)
+{
+    bool          done;
+    sel_str_t     record;
+    sel_json_t    json;
+    sel_worker_t  patch;
+
+    world_begin(world);
+    sel_json_init_text(&json, &world->arena, sel_cstr(text));
+
+    if (!sel_worker_read_patch(&json, &patch) || !sel_json_end(&json)) {
+        fail_msg("%s: %s", text, json.message);
+    }
+
+    done = sel_worker_update(&world->service, &world->arena, worker_id,
+                             &patch, &record, &world->fault);
+
+    if (done) {
+        sel_buf_str(&world->answer, record);
+    }
+
+    return world_end(world, done);
+}
+
+
+static inline bool
+world_delete(world_t *world, uint64_t worker_id)
+{
+    bool       done;
+    sel_str_t  record;
+
+    world_begin(world);
+    done = sel_worker_delete(&world->service, &world->arena, worker_id,
+                             &record, &world->fault);
+
+    if (done) {
+        sel_buf_str(&world->answer, record);
+    }
+
+    return world_end(world, done);
+}
+
+
+/* NULL: no filter */
+static inline const char *
+world_list(world_t *world, const char *model_name, const char *group)
+{
+    sel_str_t  any;
+
+    any = (sel_str_t) { 0, NULL };
+    world_begin(world);
+
+    if (!world_end(world, sel_worker_list(&world->service,
+                              model_name != NULL ? sel_cstr(model_name) : any,
+                              group != NULL ? sel_cstr(group) : any,
+                              &world->answer, &world->fault)))
+    {
+        fail_msg("%s", world->fault.text);
+    }
+
+    return world_text(world);
+}
+
+
+static inline const char *
+world_ready(world_t *world, bool *ready)
+{
+    world_begin(world);
+
+    if (!world_end(world, sel_service_ready(&world->service, &world->answer,
+                                            ready, &world->fault)))
+    {
+        fail_msg("%s", world->fault.text);
+    }
+
+    return world_text(world);
+}
+
+
+/* the defaults of the configuration */
+static const sel_route_settings_t  world_settings = {
+    .cost = {
+        .overlap_score_credit = 1,
+        .prefill_load_scale = 1,
+        .host_weight = 0.75,
+        .disk_weight = 0.25,
+        .track_prefill_tokens = true
+    }
+};
+
+
+static inline bool
+world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
+    const char *text)
+{
+    sel_json_t         json;
+    sel_select_body_t  body;
+
+    world_begin(world);
+    sel_json_init_text(&json, &world->arena, sel_cstr(text));
+
+    if (!(select ? sel_read_select(&json, &body)
+                 : sel_read_overlap_scores(&json, &body))
+        || !sel_json_end(&json))
+    {
+        fail_msg("%s: %s", text, json.message);
+    }
+
+    return world_end(world,
+                     (select ? sel_select : sel_overlap_scores)(
+                         &world->service, &world->arena, settings, &body,
+                         &world->answer, &world->fault));
+}
+
+
+static inline bool
+world_select(world_t *world, const char *text)
+{
+    return world_ask(world, true, &world_settings, text);
+}
+
+
+static inline bool
+world_scores(world_t *world, const char *text)
+{
+    return world_ask(world, false, &world_settings, text);
+}
+
+
+/* The answer as JSON; free it.  Numbers must fit jansson's 63 bits. */
+static inline json_t *
+world_json(const world_t *world)
+{
+    json_t        *root;
+    json_error_t   error;
+
+    root = json_loads(world_text(world), JSON_REJECT_DUPLICATES, &error);
+
+    if (root == NULL) {
+        fail_msg("%s: %s", error.text, world_text(world));
+    }
+
+    return root;
+}
+
+
+static inline void
+world_expect_fault(const world_t *world, sel_fault_class_t class,
+    const char *text)
+{
+    if (world->fault.class != class
+        || (text != NULL && strcmp(world->fault.text, text) != 0))
+    {
+        fail_msg("fault %d \"%s\", expected %d \"%s\"", world->fault.class,
+                 world->fault.text, class, text != NULL ? text : "*");
+    }
+}
+
+
+/* The answer holds these words, or does not. */
+static inline void
+world_expect(const world_t *world, const char *words)
+{
+    if (strstr(world_text(world), words) == NULL) {
+        fail_msg("%s is not in %s", words, world_text(world));
+    }
+}
+
+
+static inline void
+world_expect_not(const world_t *world, const char *words)
+{
+    if (strstr(world_text(world), words) != NULL) {
+        fail_msg("%s is in %s", words, world_text(world));
+    }
+}
+
+
+/* What the host was told since world_forget(), as "+7/0 -7/1". */
+static inline void
+world_expect_events(world_t *world, const char *expected)
+{
+    char      text[WORLD_EVENTS * 32];
+    size_t    len;
+    uint32_t  i;
+
+    len = 0;
+    text[0] = '\0';
+
+    for (i = 0; i < world->n_events && i < WORLD_EVENTS; i++) {
+        len += (size_t) snprintf(&text[len], sizeof(text) - len,
+                                 "%s%c%" PRIu64 "/%" PRIu32,
+                                 i != 0 ? " " : "",
+                                 world->events[i].added ? '+' : '-',
+                                 world->events[i].worker_id,
+                                 world->events[i].dp_rank);
+    }
+
+    if (strcmp(text, expected) != 0) {
+        fail_msg("the host was told \"%s\", expected \"%s\"", text,
+                 expected);
+    }
+
+    world_forget(world);
+}
+
+
+static inline world_listener_t *
+world_listener(world_t *world, uint64_t worker_id, uint32_t dp_rank)
+{
+    world_listener_t  *listener;
+
+    for (listener = world->listeners;
+         listener != NULL;
+         listener = listener->next)
+    {
+        if (listener->worker_id == worker_id && listener->dp_rank == dp_rank) {
+            break;
+        }
+    }
+
+    return listener;
+}
+
+
+/*
+ * The stream of a registered rank says that batch_rank stores n blocks from
+ * the root: block hashes first, first + 1, ..., external hashes 100 more.
+ */
+static inline sel_index_result_t
+world_store(world_t *world, uint64_t worker_id, uint32_t dp_rank,
+    uint32_t batch_rank, uint64_t first, uint32_t n)
+{
+    uint32_t             i;
+    uint64_t             blocks[64], externals[64];
+    world_listener_t    *listener;
+    sel_index_change_t   change;
+
+    assert_true(n <= 64);
+    listener = world_listener(world, worker_id, dp_rank);
+    assert_non_null(listener);
+
+    for (i = 0; i < n; i++) {
+        blocks[i] = first + i;
+        externals[i] = first + i + 100;
+    }
+
+    memset(&change, 0, sizeof(change));
+    change.kind = SEL_INDEX_STORED;
+    change.tier = SEL_TIER_DEVICE;
+    change.owner = SEL_INDEX_NO_OWNER;
+    change.n = n;
+    change.block = blocks;
+    change.external = externals;
+
+    return listener->sink.apply(listener->sink.data, batch_rank, &change);
+}
+
+
+/*
+ * The device blocks that a rank has of the prompt first, first + 1, ... of n
+ * blocks; -1: the rank has no row.
+ */
+static inline int
+world_blocks(world_t *world, const char *model_name, const char *group,
+    uint64_t worker_id, uint32_t dp_rank, uint64_t first, uint32_t n)
+{
+    int        blocks;
+    json_t    *root, *row;
+    size_t     i;
+    uint32_t   k;
+    sel_buf_t  text;
+
+    sel_buf_init(&text);
+    sel_buf_printf(&text, "{\"model_name\":\"%s\",\"routing_group\":\"%s\","
+                   "\"isl_tokens\":%u,\"block_hashes\":[", model_name, group,
+                   n * 16);
+
+    for (k = 0; k < n; k++) {
+        sel_buf_printf(&text, "%s%" PRIu64, k != 0 ? "," : "", first + k);
+    }
+
+    sel_buf_text(&text, "],\"sequence_hashes\":[");
+
+    for (k = 0; k < n; k++) {
+        sel_buf_printf(&text, "%s%u", k != 0 ? "," : "", k);
+    }
+
+    sel_buf_text(&text, "]}");
+    sel_buf_byte(&text, 0);
+
+    if (!world_scores(world, (const char *) text.data)) {
+        fail_msg("%s", world->fault.text);
+    }
+
+    sel_buf_free(&text);
+    root = world_json(world);
+    blocks = -1;
+
+    json_array_foreach(json_object_get(root, "workers"), i, row) {
+        if ((uint64_t) json_integer_value(json_object_get(row, "worker_id"))
+            == worker_id
+            && json_integer_value(json_object_get(row, "dp_rank")) == dp_rank)
+        {
+            blocks = (int) json_integer_value(json_object_get(row,
+                                                  "device_blocks"));
+        }
+    }
+
+    json_decref(root);
+
+    return blocks;
+}
+
+
+/* Both list the same workers. */
+static inline void
+world_same(world_t *a, world_t *b)
+{
+    if (strcmp(world_list(a, NULL, NULL), world_list(b, NULL, NULL)) != 0) {
+        fail_msg("one lists %s, the other %s", world_text(a), world_text(b));
+    }
+}
+
+
+#endif /* SERVICE_WORLD_H */
