@@ -231,34 +231,34 @@ __DATA__
 === TEST 3: GET routes answer HEAD, others do not
 --- request
 > HEAD /health
-< 200 //
+< 200 /^$/
 < Content-Length: 15
 
 > HEAD /ready
-< 503 //
-< Content-Length: 54
+< 503 /^$/
+< Content-Length: 52
 
 > HEAD /workers
-< 200 //
+< 200 /^$/
 < Content-Length: 2
 
 > HEAD /workers?model_name=a&model_name=b
-< 400 //
+< 400 /^$/
 < Content-Type: text/plain; charset=utf-8
 
 > HEAD /nope
-< 404 //
+< 404 /^$/
 
 > HEAD /select
-< 405 //
+< 405 /^$/
 < Allow: POST
 
 > HEAD /overlap_scores
-< 405 //
+< 405 /^$/
 < Allow: POST
 
 > HEAD /workers/1
-< 405 //
+< 405 /^$/
 < Allow: ~ (DELETE,PATCH|PATCH,DELETE)
 
 
@@ -402,7 +402,7 @@ main::each_body('POST /workers', 400, 'SYNTAX',
     '}'                   => 'expected value',
     'worker_id=1'         => 'expected value',
     'nul'                 => '',
-    'nulll'               => '',
+    '{"worker_id":1}null' => 'trailing characters',
     'tru'                 => '',
     'True'                => 'expected value',
     'NaN'                 => 'expected value',
@@ -514,8 +514,6 @@ CORE::join "\n",
     '< 400 SYNTAX recursion limit exceeded',
     '> POST /select {"x":' . ('[' x 200_000),
     '< 400 SYNTAX recursion limit exceeded',
-    '> POST /select {"token_ids":' . $deep->(200_000) . '}',
-    '< 422 DATA token_ids',
     '> DELETE /workers/1',
     '< 200 ~ "worker_id":1,'
 
@@ -665,7 +663,6 @@ $text . qq(> GET /workers\n< 200 /"worker_id":1,.*"endpoint":"a",/\n)
 my @rows = (
     model_name => ['null', '5', '[]'],
     routing_group => ['null', '5', '{}'],
-    selection_id => ['5', '[]', '{}', 'true'],
     token_ids => ['5', '"1"', '{}', '[1.5]', '[1.0]', '[-1]', '[4294967296]',
         '["1"]', '[null]', '[true]', '[[1]]', '[1,2,"x"]', '[1e3]'],
     block_hashes => ['5', '"1"', '{}', '[1.5]', '["1"]', '[null]',
@@ -693,6 +690,7 @@ my @rows = (
         '{"routing_token_ids":[1],"block_mm_infos":5}'],
 );
 my @more = (
+    selection_id => ['5', '[]', '{}', 'true'],
     expected_output_tokens => ['"1"', '-1', '1.5', '4294967296', '[]'],
     priority_jump => ['null', '"1"', '[]', 'true'],
     strict_priority => ['null', '"1"', '-1', '1.5', '4294967296'],
@@ -908,10 +906,6 @@ main::each_body('POST /workers', 422, 'DATA',
 
 > DELETE /workers/1%2F2
 < 400 Invalid URL: Cannot parse `1/2` to a `u64`
-< Content-Type: text/plain; charset=utf-8
-
-> DELETE /workers/1%002
-< 400 /^Invalid URL: Cannot parse `1\x002` to a `u64`$/
 < Content-Type: text/plain; charset=utf-8
 
 > DELETE /workers/%FF

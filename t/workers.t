@@ -858,13 +858,13 @@ __DATA__
 < 201 ~ "lifecycle":"schedulable"
 
 > POST /workers {"worker_id":1,"endpoint":"b","block_size":4,"data_parallel_size":60000}
-< 503 /^\{"error":"[^"]+"\}$/
+< 503 /^\{"error":"select_zone is full: [^"]+"\}$/
 
 > PATCH /workers/1 {"data_parallel_size":60000}
-< 503 /^\{"error":"[^"]+"\}$/
+< 503 /^\{"error":"select_zone is full: [^"]+"\}$/
 
 > POST /workers {"worker_id":2,"endpoint":"b","block_size":4,"data_parallel_size":60000}
-< 503 /^\{"error":"[^"]+"\}$/
+< 503 /^\{"error":"select_zone is full: [^"]+"\}$/
 
 > GET /workers
 < 200 /^\[\{"worker_id":1,[^{]*"endpoint":"a",[^{]*"data_parallel_size":null,[^{]*\{\}[^{]*\}\]$/
@@ -904,13 +904,13 @@ qq(> POST /workers {"worker_id":1,"endpoint":"a"}
 < block_size must be greater than 0
 
 > POST /workers {"worker_id":1,"endpoint":"$long"}
-< 503 ERROR the zone is full
+< 503 /^\\{"error":"select_zone is full: [^"]+"\\}\$/
 
 > POST /workers {"worker_id":2,"endpoint":"$long"}
-< 503 ERROR the zone is full
+< 503 /^\\{"error":"select_zone is full: [^"]+"\\}\$/
 
 > PATCH /workers/1 {"stable_routing_id":"$long"}
-< 503 ERROR the zone is full
+< 503 /^\\{"error":"select_zone is full: [^"]+"\\}\$/
 
 > GET /workers
 < 200 /^\\[\\{"worker_id":1,[^{]*"endpoint":"a",[^{]*"stable_routing_id":null,[^{]*\\{\\}[^{]*\\}\\]\$/

@@ -6,9 +6,9 @@
 
 
 static char *ngx_http_select_defaults(ngx_conf_t *cf,
-    ngx_http_select_loc_conf_t *conf);
+    ngx_http_select_main_conf_t *mcf, ngx_http_select_loc_conf_t *conf);
 static void ngx_http_select_body_limit(ngx_conf_t *cf,
-    ngx_http_select_loc_conf_t *conf);
+    ngx_http_core_loc_conf_t *clcf, off_t inherited);
 static void ngx_http_select_compile(ngx_http_select_loc_conf_t *conf);
 
 
@@ -53,7 +53,10 @@ ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf)
                              &mcf->kv_events_from);
     }
 
-    ngx_conf_init_size_value(mcf->index_memory, (size_t) 2 << 30);
+    if (mcf->index_memory == NGX_CONF_UNSET_SIZE) {
+        mcf->index_memory = (size_t) 2 << 30;
+        mcf->index_memory_from = "default";
+    }
 
     return NGX_CONF_OK;
 }
@@ -63,7 +66,6 @@ void *
 ngx_http_select_create_loc_conf(ngx_conf_t *cf)
 {
     ngx_uint_t                   i;
-    ngx_http_conf_ctx_t         *ctx;
     ngx_http_select_loc_conf_t  *conf;
 
     conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_select_loc_conf_t));
@@ -78,13 +80,7 @@ ngx_http_select_create_loc_conf(ngx_conf_t *cf)
     }
 
     conf->track_prefill_tokens = NGX_CONF_UNSET;
-
-    /* while a location's configuration is made, cf->ctx is its parent's */
-
-    if (cf->cmd_type != NGX_MAIN_CONF) {
-        ctx = cf->ctx;
-        conf->parent = ctx->loc_conf[ngx_http_core_module.ctx_index];
-    }
+    conf->body_size = NGX_CONF_UNSET;
 
     return conf;
 }
@@ -97,9 +93,16 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_core_loc_conf_t         *clcf;
     ngx_http_select_loc_conf_t       *prev = parent;
     ngx_http_select_loc_conf_t       *conf = child;
+    ngx_http_select_main_conf_t      *mcf;
     const ngx_http_select_number_t   *row;
 
-    if (ngx_http_select_defaults(cf, prev) != NGX_CONF_OK) {
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
+
+    if (mcf->zone == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_http_select_defaults(cf, mcf, prev) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -126,10 +129,12 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         clcf->handler = prev->handler;
     }
 
+    conf->body_size = clcf->client_max_body_size;
+
     if (conf->handler != NULL && conf->handler
                                  == ngx_http_select_handlers.service)
     {
-        ngx_http_select_body_limit(cf, conf);
+        ngx_http_select_body_limit(cf, clcf, prev->body_size);
     }
 
     ngx_http_select_compile(conf);
@@ -143,14 +148,12 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
  */
 
 static char *
-ngx_http_select_defaults(ngx_conf_t *cf, ngx_http_select_loc_conf_t *conf)
+ngx_http_select_defaults(ngx_conf_t *cf, ngx_http_select_main_conf_t *mcf,
+    ngx_http_select_loc_conf_t *conf)
 {
     double                          *value;
     ngx_uint_t                       i;
-    ngx_http_select_main_conf_t     *mcf;
     const ngx_http_select_number_t  *row;
-
-    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
 
     for (i = 0; i < NGX_HTTP_SELECT_NUMBERS; i++) {
         row = &ngx_http_select_numbers[i];
@@ -178,18 +181,16 @@ ngx_http_select_defaults(ngx_conf_t *cf, ngx_http_select_loc_conf_t *conf)
 
 /*
  * nginx would answer a body above client_max_body_size with a page of its
- * own.  A location that does not set a limit gets none from nginx: the module
- * has its own and answers in JSON.
+ * own.  A location that does not set a limit (or the one that it inherits
+ * anyway: they look the same here) gets none from nginx: the module has its
+ * own and answers in JSON.
  */
 
 static void
-ngx_http_select_body_limit(ngx_conf_t *cf, ngx_http_select_loc_conf_t *conf)
+ngx_http_select_body_limit(ngx_conf_t *cf, ngx_http_core_loc_conf_t *clcf,
+    off_t inherited)
 {
-    ngx_http_core_loc_conf_t  *clcf;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->client_max_body_size == conf->parent->client_max_body_size) {
+    if (clcf->client_max_body_size == inherited) {
         clcf->client_max_body_size = 0;
         return;
     }

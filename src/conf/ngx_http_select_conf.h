@@ -28,13 +28,15 @@ typedef struct {
 
     /* where settings of the http level come from, for the log */
     const char      *kv_events_from;
+    const char      *index_memory_from;
     const char      *track_prefill_tokens_from;
     const char      *numbers_from[NGX_HTTP_SELECT_NUMBERS];
 } ngx_http_select_main_conf_t;
 
 
 typedef struct {
-    ngx_http_core_loc_conf_t  *parent;  /* of the location around */
+    off_t                      body_size;   /* client_max_body_size before
+                                               we changed it */
     ngx_http_handler_pt    handler;     /* of this very location */
     double                 overlap_score_credit;
     double                 overlap_score_credit_decay;

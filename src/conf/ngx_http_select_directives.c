@@ -100,7 +100,7 @@ ngx_command_t  ngx_http_select_commands[] = {
 static char *
 ngx_http_select_zone_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ssize_t                       size;
+    off_t                         size;
     ngx_str_t                    *args;
     ngx_http_select_main_conf_t  *mcf = conf;
 
@@ -110,7 +110,11 @@ ngx_http_select_zone_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate: there is one zone";
     }
 
-    size = ngx_parse_size(&args[2]);
+    if (args[1].len == 0) {
+        return "has an empty name";
+    }
+
+    size = ngx_parse_offset(&args[2]);
 
     if (size == NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -193,7 +197,7 @@ ngx_http_select_handle(ngx_conf_t *cf, void *conf,
 static char *
 ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ssize_t                       size;
+    off_t                         size;
     ngx_str_t                    *args;
     ngx_http_select_main_conf_t  *mcf = conf;
 
@@ -208,7 +212,7 @@ ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    size = ngx_parse_size(&args[1]);
+    size = ngx_parse_offset(&args[1]);
 
     if (size == NGX_ERROR) {
         return "has an invalid size";

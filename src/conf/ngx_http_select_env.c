@@ -1,14 +1,16 @@
 #include "conf/ngx_http_select_env.h"
 
 
-/* sets the scale of the prefill term and, when 0, the credit as well */
 #define NGX_HTTP_SELECT_WEIGHT      "DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT"
 #define NGX_HTTP_SELECT_OLD_WEIGHT  "DYN_OVERLAP_SCORE_WEIGHT"
 
 
+/* a variable that has no effect here when it asks for something */
 typedef struct {
     const char  *name;
-    const char  *value;
+    const char  *none;          /* asks for nothing; NULL: a boolean */
+    const char  *other;         /* the only other value */
+    const char  *unknown;       /* refuses any further one */
 } ngx_http_select_no_effect_t;
 
 
@@ -25,9 +27,14 @@ static const char *const  ngx_http_select_env_names[] = {
 
 
 static const ngx_http_select_no_effect_t  ngx_http_select_no_effects[] = {
-    { "DYN_USE_REMOTE_INDEXER", "true" },
-    { "DYN_SHARED_CACHE_TYPE", "hicache" },
-    { "DYN_ROUTER_PREFILL_LOAD_MODEL", "aic" }
+
+    { "DYN_USE_REMOTE_INDEXER", NULL, NULL, NULL },
+
+    { "DYN_SHARED_CACHE_TYPE", "none", "hicache",
+      "unknown shared_cache_type: \"%s\", expected 'none' or 'hicache'" },
+
+    { "DYN_ROUTER_PREFILL_LOAD_MODEL", "none", "aic",
+      "unknown prefill load model: \"%s\", expected 'none' or 'aic'" }
 };
 
 
@@ -35,14 +42,19 @@ static const char *ngx_http_select_env_get(const char *name);
 static ngx_int_t ngx_http_select_env_keep(ngx_conf_t *cf, const char *name);
 static ngx_int_t ngx_http_select_env_value(ngx_conf_t *cf, const char *name,
     double *value);
-static ngx_int_t ngx_http_select_env_weight(ngx_conf_t *cf, double *value);
+static ngx_int_t ngx_http_select_env_no_effect(ngx_conf_t *cf,
+    const ngx_http_select_no_effect_t *row);
+static char *ngx_http_select_env_weight_init(ngx_conf_t *cf);
+
+
+static double       ngx_http_select_weight;         /* below 0: not given */
+static const char  *ngx_http_select_weight_from;
 
 
 char *
 ngx_http_select_env_init(ngx_conf_t *cf)
 {
-    ngx_uint_t   i;
-    const char  *value;
+    ngx_uint_t  i;
 
     for (i = 0; i < sel_countof(ngx_http_select_env_names); i++) {
         if (ngx_http_select_env_keep(cf, ngx_http_select_env_names[i])
@@ -61,27 +73,89 @@ ngx_http_select_env_init(ngx_conf_t *cf)
     }
 
     for (i = 0; i < sel_countof(ngx_http_select_no_effects); i++) {
-        value = ngx_http_select_env_get(ngx_http_select_no_effects[i].name);
-
-        if (value != NULL
-            && ngx_strcasecmp((u_char *) value,
-                              (u_char *) ngx_http_select_no_effects[i].value)
-               == 0)
+        if (ngx_http_select_env_no_effect(cf, &ngx_http_select_no_effects[i])
+            != NGX_OK)
         {
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "the environment variable %s=%s has no effect here",
-                          ngx_http_select_no_effects[i].name, value);
+            return NGX_CONF_ERROR;
         }
     }
 
-    if (ngx_http_select_env_get(NGX_HTTP_SELECT_WEIGHT) != NULL
-        || ngx_http_select_env_get(NGX_HTTP_SELECT_OLD_WEIGHT) != NULL)
-    {
-        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "the environment variable "
-                      NGX_HTTP_SELECT_WEIGHT " is deprecated, use "
-                      "DYN_ROUTER_PREFILL_LOAD_SCALE");
+    return ngx_http_select_env_weight_init(cf);
+}
+
+
+static ngx_int_t
+ngx_http_select_env_no_effect(ngx_conf_t *cf,
+    const ngx_http_select_no_effect_t *row)
+{
+    const char  *value, *from;
+
+    value = ngx_http_select_env_get(row->name);
+
+    if (value == NULL) {
+        return NGX_OK;
     }
+
+    if (row->none == NULL) {
+        if (!ngx_http_select_env_flag(cf, row->name, NULL, &from)
+            || from != row->name)
+        {
+            return NGX_OK;
+        }
+
+    } else if (ngx_strcmp(value, row->none) == 0) {
+        return NGX_OK;
+
+    } else if (ngx_strcmp(value, row->other) != 0) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, row->unknown, value);
+        return NGX_ERROR;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "the environment variable %s=%s has no effect here",
+                  row->name, value);
+
+    return NGX_OK;
+}
+
+
+/*
+ * The deprecated weight, read once: it sets the scale of the prefill term
+ * and, when it is 0, the overlap credit as well.
+ */
+
+static char *
+ngx_http_select_env_weight_init(ngx_conf_t *cf)
+{
+    double  value;
+
+    ngx_http_select_weight = -1;
+    ngx_http_select_weight_from = NGX_HTTP_SELECT_WEIGHT;
+
+    if (ngx_http_select_env_get(NGX_HTTP_SELECT_WEIGHT) == NULL) {
+        ngx_http_select_weight_from = NGX_HTTP_SELECT_OLD_WEIGHT;
+    }
+
+    if (ngx_http_select_env_value(cf, ngx_http_select_weight_from, &value)
+        != NGX_OK)
+    {
+        return NGX_CONF_OK;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "the environment variable %s is deprecated, use "
+                  "DYN_ROUTER_PREFILL_LOAD_SCALE",
+                  ngx_http_select_weight_from);
+
+    if (value < 0) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "the environment variable %s: prefill_load_scale must "
+                      "be greater than or equal to 0",
+                      ngx_http_select_weight_from);
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_http_select_weight = value;
 
     return NGX_CONF_OK;
 }
@@ -175,8 +249,6 @@ char *
 ngx_http_select_env_number(ngx_conf_t *cf, const ngx_http_select_number_t *row,
     double *value, const char **from)
 {
-    double  weight;
-
     *value = row->value;
     *from = "default";
 
@@ -196,42 +268,18 @@ ngx_http_select_env_number(ngx_conf_t *cf, const ngx_http_select_number_t *row,
         }
     }
 
-    if (row->offset == offsetof(ngx_http_select_loc_conf_t,
-                                prefill_load_scale)
-        && ngx_http_select_env_weight(cf, &weight) == NGX_OK)
+    if (ngx_http_select_weight >= 0
+        && (row->offset == offsetof(ngx_http_select_loc_conf_t,
+                                    prefill_load_scale)
+            || (row->offset == offsetof(ngx_http_select_loc_conf_t,
+                                        overlap_score_credit)
+                && ngx_http_select_weight == 0)))
     {
-        *value = weight;
-        *from = NGX_HTTP_SELECT_WEIGHT;
-    }
-
-    if (row->offset == offsetof(ngx_http_select_loc_conf_t,
-                                overlap_score_credit)
-        && ngx_http_select_env_weight(cf, &weight) == NGX_OK && weight == 0)
-    {
-        *value = 0;
-        *from = NGX_HTTP_SELECT_WEIGHT;
+        *value = ngx_http_select_weight;
+        *from = ngx_http_select_weight_from;
     }
 
     return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_select_env_weight(ngx_conf_t *cf, double *value)
-{
-    double  weight;
-
-    if ((ngx_http_select_env_value(cf, NGX_HTTP_SELECT_WEIGHT, &weight)
-         == NGX_OK
-         || ngx_http_select_env_value(cf, NGX_HTTP_SELECT_OLD_WEIGHT, &weight)
-            == NGX_OK)
-        && weight >= 0)
-    {
-        *value = weight;
-        return NGX_OK;
-    }
-
-    return NGX_DECLINED;
 }
 
 

@@ -1,51 +1,48 @@
 #include "http/ngx_http_select_path.h"
 
 
+static void ngx_http_select_prefix(ngx_http_request_t *r, ngx_str_t *prefix);
 static u_char *ngx_http_select_unescape(u_char *p, u_char *last, u_char *out);
 
 
 ngx_int_t
-ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path)
+ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path, ngx_uint_t *raw)
 {
-    u_char                    *p, *last, ch;
-    size_t                     i, len;
-    ngx_http_core_loc_conf_t  *clcf;
+    u_char     *p, *last, ch;
+    size_t      i;
+    ngx_str_t   prefix;
 
-    p = r->unparsed_uri.data;
-    last = ngx_strlchr(p, p + r->unparsed_uri.len, '?');
+    *raw = (r == r->main && r->valid_unparsed_uri);
 
-    if (last == NULL) {
-        last = r->unparsed_uri.data + r->unparsed_uri.len;
+    if (*raw) {
+        p = r->unparsed_uri.data;
+        last = p + r->unparsed_uri.len;
+
+        path->data = ngx_strlchr(p, last, '?');
+        last = path->data != NULL ? path->data : last;
+
+    } else {
+        p = r->uri.data;
+        last = p + r->uri.len;
     }
 
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-    len = clcf->name.len;
+    ngx_http_select_prefix(r, &prefix);
 
-#if (NGX_PCRE)
-    if (clcf->regex != NULL) {
-        len = 0;
-    }
-#endif
+    for (i = 0; i < prefix.len && p < last; i++) {
 
-    if (clcf->named || (len != 0 && clcf->name.data[0] != '/')) {
-        len = 0;
-    }
+        if (*raw) {
+            p = ngx_http_select_unescape(p, last, &ch);
 
-    /* the slash that a prefix ends with belongs to the path */
+        } else {
+            ch = *p++;
+        }
 
-    if (len != 0 && clcf->name.data[len - 1] == '/') {
-        len--;
-    }
-
-    for (i = 0; i < len && p < last; i++) {
-        p = ngx_http_select_unescape(p, last, &ch);
-
-        if (ch != clcf->name.data[i]) {
+        if (ch != prefix.data[i]) {
             return NGX_DECLINED;
         }
     }
 
-    if (i < len || p == last || *p != '/') {
+    if (i < prefix.len || p == last || *p != '/') {
         return NGX_DECLINED;
     }
 
@@ -53,6 +50,33 @@ ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path)
     path->len = last - p;
 
     return NGX_OK;
+}
+
+
+/* The slash that a location ends with belongs to the path. */
+
+static void
+ngx_http_select_prefix(ngx_http_request_t *r, ngx_str_t *prefix)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    *prefix = clcf->name;
+
+#if (NGX_PCRE)
+    if (clcf->regex != NULL) {
+        prefix->len = 0;
+    }
+#endif
+
+    if (clcf->exact_match || clcf->named || prefix->len == 0
+        || prefix->data[0] != '/')
+    {
+        prefix->len = 0;
+
+    } else if (prefix->data[prefix->len - 1] == '/') {
+        prefix->len--;
+    }
 }
 
 

@@ -11,10 +11,14 @@
 
 
 /*
- * The raw path behind the location's prefix, from its slash on, without the
- * query.  NGX_DECLINED when it does not begin with a slash.
+ * The path behind the location's prefix, from its slash on, without the
+ * query: raw as the client sent it, or, after a rewrite and in subrequests,
+ * nginx's own URI (*raw is 0 then: there is nothing left to decode).
+ * Locations that are exact, regular expressions or named have no prefix.
+ * NGX_DECLINED when the path does not begin with a slash.
  */
-ngx_int_t ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path);
+ngx_int_t ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path,
+    ngx_uint_t *raw);
 
 /*
  * Whether a raw path is pattern, in which "*" stands for one segment that is

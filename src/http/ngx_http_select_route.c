@@ -1,7 +1,8 @@
 /*
  * Routing.  The raw request URI is matched, since nginx's decoded one merges
  * slashes and hides what was escaped; the location's own prefix is taken off
- * first.  Segments are decoded after the match.
+ * first.  Segments are decoded after the match.  A rewritten URI has no raw
+ * form and is matched as it is.
  */
 
 #include "http/ngx_http_select_api.h"
@@ -32,7 +33,7 @@ static ngx_int_t ngx_http_select_not_allowed(ngx_http_request_t *r,
 static ngx_http_select_call_t *ngx_http_select_call(ngx_http_request_t *r);
 static void ngx_http_select_call_cleanup(void *data);
 static ngx_int_t ngx_http_select_with_body(ngx_http_request_t *r,
-    sel_buf_t *body, void *data);
+    ngx_int_t rc, sel_buf_t *body, void *data);
 static ngx_uint_t ngx_http_select_json_type(ngx_http_request_t *r);
 
 
@@ -97,7 +98,7 @@ ngx_http_select_service_handler(ngx_http_request_t *r)
     }
 
     if (call->service == NULL) {
-        rc = ngx_http_discard_request_body(r);
+        rc = ngx_http_select_discard_body(r);
 
         return rc != NGX_OK ? rc
                : ngx_http_select_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -113,13 +114,13 @@ ngx_http_select_service_handler(ngx_http_request_t *r)
     }
 
     if (!route->body) {
-        rc = ngx_http_discard_request_body(r);
+        rc = ngx_http_select_discard_body(r);
 
         return rc != NGX_OK ? rc : route->call(call);
     }
 
     if (!ngx_http_select_json_type(r)) {
-        rc = ngx_http_discard_request_body(r);
+        rc = ngx_http_select_discard_body(r);
 
         if (rc != NGX_OK) {
             return rc;
@@ -144,7 +145,7 @@ static const ngx_http_select_route_t *
 ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
 {
     ngx_str_t                       path, param;
-    ngx_uint_t                      method;
+    ngx_uint_t                      method, raw;
     const ngx_str_t                *known;
     ngx_http_request_t             *r;
     const ngx_http_select_route_t  *route;
@@ -153,7 +154,7 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
     known = NULL;
     method = r->method == NGX_HTTP_HEAD ? NGX_HTTP_GET : r->method;
 
-    if (ngx_http_select_path(r, &path) == NGX_OK) {
+    if (ngx_http_select_path(r, &path, &raw) == NGX_OK) {
 
         for (route = ngx_http_select_routes; route->path.len; route++) {
 
@@ -162,8 +163,11 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
             }
 
             if (route->method == method) {
-                if (ngx_http_select_decode(r->pool, &param, 0, &call->param)
-                    != NGX_OK)
+                call->param = param;
+
+                if (raw && ngx_http_select_decode(r->pool, &param, 0,
+                                                  &call->param)
+                           != NGX_OK)
                 {
                     *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
                     return NULL;
@@ -176,7 +180,7 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
         }
     }
 
-    *rc = ngx_http_discard_request_body(r);
+    *rc = ngx_http_select_discard_body(r);
 
     if (*rc != NGX_OK) {
         return NULL;
@@ -272,11 +276,17 @@ ngx_http_select_call_cleanup(void *data)
 
 
 static ngx_int_t
-ngx_http_select_with_body(ngx_http_request_t *r, sel_buf_t *body, void *data)
+ngx_http_select_with_body(ngx_http_request_t *r, ngx_int_t rc,
+    sel_buf_t *body, void *data)
 {
     ngx_http_select_call_t  *call = data;
 
-    if (body == NULL) {
+    if (rc == NGX_HTTP_BAD_REQUEST) {
+        return ngx_http_select_send_error(r, rc, "Failed to buffer the "
+                   "request body: its transfer encoding is broken");
+    }
+
+    if (rc != NGX_OK) {
         sel_count(call->service->zone, SEL_COUNT_BODY_TOO_LARGE, 1);
 
         return ngx_http_select_send_error(r, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,

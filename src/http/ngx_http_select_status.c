@@ -1,4 +1,5 @@
 #include "http/ngx_http_select_api.h"
+#include "ngx/ngx_http_select_body.h"
 #include "ngx/ngx_http_select_process.h"
 #include "service/sel_metrics.h"
 
@@ -13,7 +14,7 @@ ngx_http_select_status_handler(ngx_http_request_t *r)
     sel_buf_t      *buf;
     sel_service_t  *service;
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_select_discard_body(r);
 
     if (rc != NGX_OK) {
         return rc;

@@ -1,5 +1,5 @@
 #include "http/ngx_http_select_api.h"
-#include "http/ngx_http_select_path.h"
+#include "ngx/ngx_http_select_body.h"
 
 
 static ngx_int_t ngx_http_select_worker_id(const ngx_str_t *text,
@@ -116,7 +116,7 @@ ngx_http_select_check_worker_id(ngx_http_select_call_t *call)
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_discard_request_body(call->r);
+    rc = ngx_http_select_discard_body(call->r);
 
     if (rc != NGX_OK) {
         return rc;

@@ -8,14 +8,13 @@ typedef struct {
     size_t                     limit;
     ngx_http_select_body_pt    handler;
     void                      *data;
-    unsigned                   too_large:1;
 } ngx_http_select_body_t;
 
 
 static void ngx_http_select_body_start(ngx_http_request_t *r);
 static void ngx_http_select_body_read(ngx_http_request_t *r);
-static void ngx_http_select_body_done(ngx_http_request_t *r,
-    ngx_http_select_body_t *body);
+static ngx_int_t ngx_http_select_body_failed(ngx_http_request_t *r,
+    ngx_http_select_body_t *body, ngx_int_t rc);
 static ngx_int_t ngx_http_select_body_take(ngx_http_request_t *r,
     ngx_http_select_body_t *body);
 static ngx_int_t ngx_http_select_body_file(ngx_http_select_body_t *body,
@@ -29,18 +28,11 @@ ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
     ngx_int_t                rc;
     ngx_http_select_body_t  *body;
 
-    /* before the body is read, so that no 100 (Continue) asks for it */
-
     if (r->headers_in.content_length_n > (off_t) limit) {
+        rc = ngx_http_select_discard_body(r);
 
-        if (r->headers_in.expect != NULL) {
-            r->expect_tested = 1;
-            r->keepalive = 0;
-        }
-
-        rc = ngx_http_discard_request_body(r);
-
-        return rc == NGX_OK ? handler(r, NULL, data) : rc;
+        return rc != NGX_OK ? rc
+               : handler(r, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE, NULL, data);
     }
 
     body = ngx_pcalloc(r->pool, sizeof(ngx_http_select_body_t));
@@ -68,7 +60,36 @@ ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
 
     rc = ngx_http_read_client_request_body(r, ngx_http_select_body_start);
 
-    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE
+           ? ngx_http_select_body_failed(r, body, rc) : NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_select_discard_body(ngx_http_request_t *r)
+{
+    if (r->headers_in.expect != NULL && !r->expect_tested) {
+        r->expect_tested = 1;
+        r->keepalive = 0;
+    }
+
+    return ngx_http_discard_request_body(r);
+}
+
+
+/* What nginx could not read, but the connection lives. */
+
+static ngx_int_t
+ngx_http_select_body_failed(ngx_http_request_t *r,
+    ngx_http_select_body_t *body, ngx_int_t rc)
+{
+    if (rc != NGX_HTTP_BAD_REQUEST || r->connection->error) {
+        return rc;
+    }
+
+    r->keepalive = 0;
+
+    return body->handler(r, rc, NULL, body->data);
 }
 
 
@@ -94,19 +115,14 @@ ngx_http_select_body_read(ngx_http_request_t *r)
     for ( ;; ) {
         rc = ngx_http_select_body_take(r, body);
 
-        if (rc != NGX_OK) {
-            ngx_http_finalize_request(r, rc);
-            return;
-        }
-
-        if (!r->reading_body || body->too_large) {
-            ngx_http_select_body_done(r, body);
-            return;
+        if (rc != NGX_OK || !r->reading_body) {
+            break;
         }
 
         rc = ngx_http_read_unbuffered_request_body(r);
 
         if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+            rc = ngx_http_select_body_failed(r, body, rc);
             ngx_http_finalize_request(r, rc);
             return;
         }
@@ -115,21 +131,26 @@ ngx_http_select_body_read(ngx_http_request_t *r)
             return;
         }
     }
-}
 
-
-static void
-ngx_http_select_body_done(ngx_http_request_t *r, ngx_http_select_body_t *body)
-{
     r->read_event_handler = ngx_http_block_reading;
 
-    if (body->too_large && r->connection->read->timer_set) {
-        ngx_del_timer(r->connection->read);
+    if (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
+
+        /* the rest is not read: nothing can come behind it */
+
+        r->keepalive = 0;
+
+        if (r->connection->read->timer_set) {
+            ngx_del_timer(r->connection->read);
+        }
     }
 
-    ngx_http_finalize_request(r, body->handler(r, body->too_large ? NULL
-                                                                  : body->buf,
-                                               body->data));
+    if (rc == NGX_OK || rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
+        rc = body->handler(r, rc, rc == NGX_OK ? body->buf : NULL,
+                           body->data);
+    }
+
+    ngx_http_finalize_request(r, rc);
 }
 
 
@@ -152,18 +173,14 @@ ngx_http_select_body_take(ngx_http_request_t *r, ngx_http_select_body_t *body)
         size = ngx_buf_size(b);
 
         if (size > (off_t) (body->limit - body->buf->len)) {
-            body->too_large = 1;
+            return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+        }
 
-        } else if (!body->too_large) {
+        if (!b->in_file || ngx_buf_in_memory(b)) {
+            sel_buf_add(body->buf, b->pos, b->last - b->pos);
 
-            if (b->in_file && !ngx_buf_in_memory(b)) {
-                if (ngx_http_select_body_file(body, b) != NGX_OK) {
-                    return NGX_HTTP_INTERNAL_SERVER_ERROR;
-                }
-
-            } else {
-                sel_buf_add(body->buf, b->pos, b->last - b->pos);
-            }
+        } else if (ngx_http_select_body_file(body, b) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
         if (r->reading_body) {

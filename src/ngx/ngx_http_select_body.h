@@ -13,12 +13,13 @@
 
 
 /*
- * Called once with the whole body; its result finalizes the request.  body is
- * NULL when the body is larger than the limit; what is left of it is
- * discarded.
+ * Called once; its result finalizes the request.  rc is NGX_OK and body the
+ * whole body, or body is NULL and rc tells why: the body is larger than the
+ * limit (NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) or cannot be read, as with broken
+ * chunks (NGX_HTTP_BAD_REQUEST).
  */
 typedef ngx_int_t (*ngx_http_select_body_pt)(ngx_http_request_t *r,
-    sel_buf_t *body, void *data);
+    ngx_int_t rc, sel_buf_t *body, void *data);
 
 
 /*
@@ -27,6 +28,13 @@ typedef ngx_int_t (*ngx_http_select_body_pt)(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
     ngx_http_select_body_pt handler, void *data);
+
+/*
+ * Discards the body of a request that is answered without it: NGX_OK, or what
+ * the content handler must return.  A client that waits for 100 (Continue) is
+ * not asked for the body.
+ */
+ngx_int_t ngx_http_select_discard_body(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_SELECT_BODY_H */

@@ -1,14 +1,14 @@
 /*
- * A listener stands in one of two queues, or in none: `opening` until its
- * socket is open, `ready` while its socket may hold messages.  One posted
- * event works each queue off, a slice a turn of the event loop.
+ * A listener stands in one of two queues, or in none: `opening` while it is
+ * to be opened, `ready` while its socket may hold messages.  One posted event
+ * works each queue off, a slice a turn of the event loop.  A timer looks after
+ * all of them once a second.
  */
 
 #include <ngx_event.h>
 #include "core/sel_clock.h"
+#include "ngx/ngx_http_select_listener.h"
 #include "ngx/ngx_http_select_listeners.h"
-#include "ngx/ngx_http_select_zmq.h"
-#include "service/sel_ingest.h"
 #include "service/sel_metrics.h"
 
 
@@ -21,29 +21,8 @@
 /* time for messages in one turn, nanoseconds */
 #define NGX_HTTP_SELECT_BUDGET    1000000
 
-/* when a failed listener is tried again, milliseconds */
-#define NGX_HTTP_SELECT_RETRY     1000
-
-
-typedef enum {
-    NGX_HTTP_SELECT_PENDING = 0,
-    NGX_HTTP_SELECT_ACTIVE,
-    NGX_HTTP_SELECT_FAILED,
-    NGX_HTTP_SELECT_STATES
-} ngx_http_select_state_e;
-
-
-typedef struct {
-    ngx_queue_t              queue;
-    ngx_queue_t             *in;            /* the queue it stands in */
-    ngx_http_select_state_e  state;
-    ngx_http_select_sub_t    sub;
-    sel_view_rank_t         *rank;
-    sel_ingest_t             ingest;
-    sel_kv_sink_t            sink;
-    sel_kv_feed_t           *feed;
-    unsigned                 complained:1;  /* the log knows why it failed */
-} ngx_http_select_listener_t;
+/* milliseconds */
+#define NGX_HTTP_SELECT_LOOK      1000
 
 
 typedef struct {
@@ -52,33 +31,27 @@ typedef struct {
     ngx_log_t          *log;
     ngx_queue_t         opening;
     ngx_queue_t         ready;
-    ngx_queue_t         failed;
     ngx_event_t         open;
     ngx_event_t         receive;
-    ngx_event_t         retry;
+    ngx_event_t         look;
     ngx_connection_t    dummy;
-    ngx_uint_t          states[NGX_HTTP_SELECT_STATES];
     uint64_t            counts[SEL_KV_COUNTS];
     unsigned            started:1;          /* libzmq */
 } ngx_http_select_listeners_t;
 
 
-static void ngx_http_select_listener_added(void *data, sel_view_rank_t *rank);
-static void ngx_http_select_listener_removed(void *data,
+static void ngx_http_select_listeners_added(void *data,
     sel_view_rank_t *rank);
-static void ngx_http_select_listener_open(ngx_http_select_listener_t *l);
-static void ngx_http_select_listener_fail(ngx_http_select_listener_t *l,
-    const char *why);
-static void ngx_http_select_listener_state(ngx_http_select_listener_t *l,
-    ngx_http_select_state_e state);
-static void ngx_http_select_listener_queue(ngx_http_select_listener_t *l,
+static void ngx_http_select_listeners_removed(void *data,
+    sel_view_rank_t *rank);
+static void ngx_http_select_listeners_queue(ngx_http_select_listener_t *l,
     ngx_queue_t *queue);
-static void ngx_http_select_listener_readable(void *data);
-static ngx_uint_t ngx_http_select_listener_receive(
-    ngx_http_select_listener_t *l, uint64_t deadline);
+static void ngx_http_select_listeners_readable(void *data);
 static void ngx_http_select_listeners_open(ngx_event_t *ev);
 static void ngx_http_select_listeners_receive(ngx_event_t *ev);
-static void ngx_http_select_listeners_retry(ngx_event_t *ev);
+static void ngx_http_select_listeners_look(ngx_event_t *ev);
+static ngx_http_select_listener_t *ngx_http_select_listeners_of(
+    sel_view_t *view, uint32_t worker, uint32_t rank);
 
 
 static ngx_http_select_listeners_t  ngx_http_select_listeners;
@@ -103,16 +76,15 @@ ngx_http_select_listeners_init(sel_service_t *service,
 
     ngx_queue_init(&ls->opening);
     ngx_queue_init(&ls->ready);
-    ngx_queue_init(&ls->failed);
 
     ls->open.handler = ngx_http_select_listeners_open;
     ls->receive.handler = ngx_http_select_listeners_receive;
-    ls->retry.handler = ngx_http_select_listeners_retry;
-    ls->retry.cancelable = 1;
+    ls->look.handler = ngx_http_select_listeners_look;
+    ls->look.cancelable = 1;
 
     events[0] = &ls->open;
     events[1] = &ls->receive;
-    events[2] = &ls->retry;
+    events[2] = &ls->look;
 
     for (i = 0; i < 3; i++) {
         events[i]->data = &ls->dummy;
@@ -124,8 +96,8 @@ ngx_http_select_listeners_init(sel_service_t *service,
 sel_view_host_t
 ngx_http_select_listeners_host(void)
 {
-    return (sel_view_host_t) { ngx_http_select_listener_added,
-                               ngx_http_select_listener_removed,
+    return (sel_view_host_t) { ngx_http_select_listeners_added,
+                               ngx_http_select_listeners_removed,
                                &ngx_http_select_listeners };
 }
 
@@ -133,6 +105,10 @@ ngx_http_select_listeners_host(void)
 void
 ngx_http_select_listeners_meter(void)
 {
+    uint32_t                      i, j;
+    uint64_t                      states[NGX_HTTP_SELECT_STATES];
+    sel_view_t                   *view;
+    ngx_http_select_listener_t   *l;
     ngx_http_select_listeners_t  *ls;
 
     ls = &ngx_http_select_listeners;
@@ -142,13 +118,23 @@ ngx_http_select_listeners_meter(void)
     }
 
     sel_metrics_add(ls->values, ls->counts);
+    ngx_memzero(states, sizeof(states));
 
-    ls->values[SEL_GAUGE_LISTENERS_PENDING] =
-                                         ls->states[NGX_HTTP_SELECT_PENDING];
-    ls->values[SEL_GAUGE_LISTENERS_ACTIVE] =
-                                         ls->states[NGX_HTTP_SELECT_ACTIVE];
-    ls->values[SEL_GAUGE_LISTENERS_FAILED] =
-                                         ls->states[NGX_HTTP_SELECT_FAILED];
+    view = &ls->service->view;
+
+    for (i = 0; i < view->n_workers; i++) {
+        for (j = 0; j < view->workers[i]->n_ranks; j++) {
+            l = ngx_http_select_listeners_of(view, i, j);
+
+            if (l != NULL) {
+                states[l->state]++;
+            }
+        }
+    }
+
+    ls->values[SEL_GAUGE_LISTENERS_PENDING] = states[NGX_HTTP_SELECT_PENDING];
+    ls->values[SEL_GAUGE_LISTENERS_ACTIVE] = states[NGX_HTTP_SELECT_ACTIVE];
+    ls->values[SEL_GAUGE_LISTENERS_FAILED] = states[NGX_HTTP_SELECT_FAILED];
 }
 
 
@@ -167,11 +153,15 @@ ngx_http_select_listeners_stop(void)
         ngx_delete_posted_event(&ls->receive);
     }
 
-    if (ls->retry.timer_set) {
-        ngx_del_timer(&ls->retry);
+    if (ls->look.timer_set) {
+        ngx_del_timer(&ls->look);
     }
 
-    ngx_http_select_listeners_meter();
+    if (ls->values != NULL) {
+        sel_metrics_add(ls->values, ls->counts);
+    }
+
+    ngx_http_select_names_stop();
 
     if (ls->started) {
         ngx_http_select_zmq_stop();
@@ -180,7 +170,7 @@ ngx_http_select_listeners_stop(void)
 
 
 static void
-ngx_http_select_listener_added(void *data, sel_view_rank_t *rank)
+ngx_http_select_listeners_added(void *data, sel_view_rank_t *rank)
 {
     ngx_http_select_listener_t   *l;
     ngx_http_select_listeners_t  *ls;
@@ -193,151 +183,47 @@ ngx_http_select_listener_added(void *data, sel_view_rank_t *rank)
 
     if (!ls->started) {
         ls->started = 1;
-        (void) ngx_http_select_zmq_start(ls->service->zone->n_slots + 16,
+
+        /* a socket is renewed beside its successor */
+
+        (void) ngx_http_select_zmq_start(2 * ls->service->zone->n_slots + 16,
                                          ls->log);
     }
 
-    l = ngx_calloc(sizeof(ngx_http_select_listener_t), ls->log);
-
+    l = ngx_http_select_listener_create(ls->service, rank,
+                                        ngx_http_select_listeners_readable,
+                                        ls->log);
     if (l == NULL) {
-        return;
-    }
-
-    l->feed = sel_kv_feed_create(rank->worker->record.block_size,
-                                 rank->dp_rank);
-    if (l->feed == NULL) {
         ngx_log_error(NGX_LOG_ERR, ls->log, 0,
-                      "no memory for the event feed of worker %uL",
-                      rank->worker_id);
-        ngx_free(l);
+                      "no memory for the KV events of worker %uL rank %uD",
+                      rank->worker_id, rank->dp_rank);
         return;
     }
-
-    l->rank = rank;
-    l->ingest.service = ls->service;
-    l->ingest.rank = rank;
-    l->sink = sel_ingest_sink(&l->ingest);
-    l->sub.watch.handler = ngx_http_select_listener_readable;
-    l->sub.watch.data = l;
 
     rank->listener = l;
-    ls->states[l->state]++;
+    ngx_http_select_listeners_queue(l, &ls->opening);
 
-    ngx_http_select_listener_queue(l, &ls->opening);
-}
-
-
-static void
-ngx_http_select_listener_removed(void *data, sel_view_rank_t *rank)
-{
-    ngx_http_select_listener_t   *l;
-    ngx_http_select_listeners_t  *ls;
-
-    ls = data;
-    l = rank->listener;
-
-    if (l == NULL) {
-        return;
+    if (!ls->look.timer_set) {
+        ngx_add_timer(&ls->look, NGX_HTTP_SELECT_LOOK);
     }
-
-    ngx_http_select_listener_queue(l, NULL);
-    ls->states[l->state]--;
-
-    ngx_http_select_sub_close(&l->sub);
-    sel_kv_feed_destroy(l->feed);
-    ngx_free(l);
-
-    rank->listener = NULL;
 }
 
 
 static void
-ngx_http_select_listeners_open(ngx_event_t *ev)
+ngx_http_select_listeners_removed(void *data, sel_view_rank_t *rank)
 {
-    ngx_uint_t                    i;
-    ngx_http_select_listener_t   *l;
-    ngx_http_select_listeners_t  *ls;
-
-    ls = &ngx_http_select_listeners;
-
-    for (i = 0; i < NGX_HTTP_SELECT_OPEN; i++) {
-        if (ngx_queue_empty(&ls->opening)) {
-            return;
-        }
-
-        l = ngx_queue_data(ngx_queue_head(&ls->opening),
-                           ngx_http_select_listener_t, queue);
-
-        ngx_http_select_listener_queue(l, NULL);
-        ngx_http_select_listener_open(l);
+    if (rank->listener != NULL) {
+        ngx_http_select_listeners_queue(rank->listener, NULL);
+        ngx_http_select_listener_destroy(rank->listener);
+        rank->listener = NULL;
     }
-
-    ngx_post_event(ev, &ngx_posted_next_events);
 }
 
 
-static void
-ngx_http_select_listener_open(ngx_http_select_listener_t *l)
-{
-    sel_str_t    endpoint;
-    const char  *why;
-
-    endpoint = sel_worker_events_endpoint(&l->rank->worker->record,
-                                          l->rank->dp_rank);
-
-    why = ngx_http_select_sub_open(&l->sub, (const char *) endpoint.data,
-                                   ngx_http_select_listeners.log);
-
-    if (why != NULL) {
-        ngx_http_select_listener_fail(l, why);
-        return;
-    }
-
-    if (l->complained) {
-        l->complained = 0;
-        ngx_log_error(NGX_LOG_NOTICE, ngx_http_select_listeners.log, 0,
-                      "KV events of worker %uL rank %uD: listening",
-                      l->rank->worker_id, l->rank->dp_rank);
-    }
-
-    ngx_http_select_listener_state(l, NGX_HTTP_SELECT_ACTIVE);
-}
-
+/* Moves it to the end of a queue, or out of both, and sees to the event. */
 
 static void
-ngx_http_select_listener_fail(ngx_http_select_listener_t *l, const char *why)
-{
-    ngx_http_select_listeners_t  *ls;
-
-    ls = &ngx_http_select_listeners;
-
-    if (!l->complained) {
-        l->complained = 1;
-        ngx_log_error(NGX_LOG_ERR, ls->log, 0,
-                      "KV events of worker %uL rank %uD: %s; trying again "
-                      "each second", l->rank->worker_id, l->rank->dp_rank,
-                      why);
-    }
-
-    ngx_http_select_listener_state(l, NGX_HTTP_SELECT_FAILED);
-    ngx_http_select_listener_queue(l, &ls->failed);
-}
-
-
-static void
-ngx_http_select_listener_state(ngx_http_select_listener_t *l,
-    ngx_http_select_state_e state)
-{
-    ngx_http_select_listeners.states[l->state]--;
-    ngx_http_select_listeners.states[state]++;
-    l->state = state;
-}
-
-
-/* Moves it to the end of a queue, or out of all, and sees to its event. */
-
-static void
-ngx_http_select_listener_queue(ngx_http_select_listener_t *l,
+ngx_http_select_listeners_queue(ngx_http_select_listener_t *l,
     ngx_queue_t *queue)
 {
     ngx_http_select_listeners_t  *ls;
@@ -361,22 +247,48 @@ ngx_http_select_listener_queue(ngx_http_select_listener_t *l,
 
     } else if (queue == &ls->ready && !ls->receive.posted) {
         ngx_post_event(&ls->receive, &ngx_posted_next_events);
-
-    } else if (queue == &ls->failed && !ls->retry.timer_set) {
-        ngx_add_timer(&ls->retry, NGX_HTTP_SELECT_RETRY);
     }
 }
 
 
+/* One that is to be renewed can wait: what it holds is read afterwards. */
+
 static void
-ngx_http_select_listener_readable(void *data)
+ngx_http_select_listeners_readable(void *data)
 {
     ngx_http_select_listener_t  *l;
 
     l = data;
 
-    if (l->in == NULL) {
-        ngx_http_select_listener_queue(l, &ngx_http_select_listeners.ready);
+    if (l->in != &ngx_http_select_listeners.ready) {
+        ngx_http_select_listeners_queue(l, &ngx_http_select_listeners.ready);
+    }
+}
+
+
+static void
+ngx_http_select_listeners_open(ngx_event_t *ev)
+{
+    ngx_uint_t                    i;
+    ngx_http_select_listener_t   *l;
+    ngx_http_select_listeners_t  *ls;
+
+    ls = &ngx_http_select_listeners;
+
+    for (i = 0; i < NGX_HTTP_SELECT_OPEN; i++) {
+        if (ngx_queue_empty(&ls->opening)) {
+            return;
+        }
+
+        l = ngx_queue_data(ngx_queue_head(&ls->opening),
+                           ngx_http_select_listener_t, queue);
+
+        ngx_http_select_listeners_queue(l, NULL);
+        ngx_http_select_listener_open(l);
+    }
+
+    if (!ev->posted) {
+        ngx_post_event(ev, &ngx_posted_next_events);
     }
 }
 
@@ -400,10 +312,12 @@ ngx_http_select_listeners_receive(ngx_event_t *ev)
         l = ngx_queue_data(ngx_queue_head(&ls->ready),
                            ngx_http_select_listener_t, queue);
 
-        ngx_http_select_listener_queue(l, NULL);
+        ngx_http_select_listeners_queue(l, NULL);
 
-        if (ngx_http_select_listener_receive(l, deadline)) {
-            ngx_http_select_listener_queue(l, &ls->ready);
+        if (ngx_http_select_listener_receive(l, NGX_HTTP_SELECT_MESSAGES,
+                                             deadline, ls->counts))
+        {
+            ngx_http_select_listeners_queue(l, &ls->ready);
         }
 
         if (sel_clock_ns() >= deadline) {
@@ -411,7 +325,9 @@ ngx_http_select_listeners_receive(ngx_event_t *ev)
         }
     }
 
-    ngx_http_select_listeners_meter();
+    if (ls->values != NULL) {
+        sel_metrics_add(ls->values, ls->counts);
+    }
 
     if (!ngx_queue_empty(&ls->ready) && !ev->posted) {
         ngx_post_event(ev, &ngx_posted_next_events);
@@ -419,54 +335,38 @@ ngx_http_select_listeners_receive(ngx_event_t *ev)
 }
 
 
-/* Returns whether there may be more. */
-
-static ngx_uint_t
-ngx_http_select_listener_receive(ngx_http_select_listener_t *l,
-    uint64_t deadline)
-{
-    int         n;
-    sel_str_t   frames[NGX_HTTP_SELECT_FRAMES];
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_SELECT_MESSAGES; i++) {
-
-        n = ngx_http_select_sub_receive(&l->sub, frames);
-
-        if (n == 0) {
-            return 0;
-        }
-
-        if (n < 0) {
-            ngx_http_select_sub_close(&l->sub);
-            ngx_http_select_listener_fail(l, "receiving failed");
-            return 0;
-        }
-
-        (void) sel_kv_feed_message(l->feed, frames, (uint32_t) n, &l->sink,
-                                   ngx_http_select_listeners.counts);
-
-        if (sel_clock_ns() >= deadline) {
-            break;
-        }
-    }
-
-    return 1;
-}
-
-
 static void
-ngx_http_select_listeners_retry(ngx_event_t *ev)
+ngx_http_select_listeners_look(ngx_event_t *ev)
 {
+    uint32_t                      i, j;
+    sel_view_t                   *view;
     ngx_http_select_listener_t   *l;
     ngx_http_select_listeners_t  *ls;
 
     ls = &ngx_http_select_listeners;
+    view = &ls->service->view;
 
-    while (!ngx_queue_empty(&ls->failed)) {
-        l = ngx_queue_data(ngx_queue_head(&ls->failed),
-                           ngx_http_select_listener_t, queue);
+    for (i = 0; i < view->n_workers; i++) {
+        for (j = 0; j < view->workers[i]->n_ranks; j++) {
+            l = ngx_http_select_listeners_of(view, i, j);
 
-        ngx_http_select_listener_queue(l, &ls->opening);
+            if (l != NULL
+                && ngx_http_select_listener_due(l, ngx_current_msec)
+                && l->in == NULL)
+            {
+                ngx_http_select_listeners_queue(l, &ls->opening);
+            }
+        }
     }
+
+    if (!ngx_exiting && !ngx_terminate) {
+        ngx_add_timer(ev, NGX_HTTP_SELECT_LOOK);
+    }
+}
+
+
+static ngx_http_select_listener_t *
+ngx_http_select_listeners_of(sel_view_t *view, uint32_t worker, uint32_t rank)
+{
+    return view->workers[worker]->ranks[rank]->listener;
 }

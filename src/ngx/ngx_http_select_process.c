@@ -172,6 +172,13 @@ ngx_http_select_process_stop(void)
 
     sel_index_destroy(p->service.index);
 
+    if (p->values != NULL
+        && !sel_proc_has_twin(p->service.zone, p->service.proc,
+                              (uint32_t) ngx_worker))
+    {
+        sel_metrics_gone(p->values);
+    }
+
     if (p->service.proc != SEL_PROC_NONE) {
         sel_proc_leave(p->service.zone, p->service.proc);
     }

@@ -92,7 +92,7 @@ ngx_http_select_sub_open(ngx_http_select_sub_t *sub, const char *endpoint,
 
     /* requests need connections too, and libzmq must not run dry inside */
 
-    if (ngx_cycle->free_connection_n <= ngx_cycle->connection_n / 16) {
+    if (ngx_cycle->free_connection_n <= ngx_cycle->connection_n / 4) {
         return "worker_connections are not enough";
     }
 

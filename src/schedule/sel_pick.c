@@ -65,6 +65,10 @@ sel_pick_sampled(const sel_candidate_t *candidates, uint32_t n,
 
     range = (high - low) * temperature;
 
+    if (!isfinite(range)) {
+        return sel_pick_lowest(candidates, n, random);
+    }
+
     if (range == 0) {
         return (uint32_t) sel_random_below(random, n);
     }

@@ -96,6 +96,17 @@ sel_metrics_index(_Atomic uint64_t *values, const sel_index_t *index)
 }
 
 
+void
+sel_metrics_gone(_Atomic uint64_t *values)
+{
+    uint32_t  i;
+
+    for (i = SEL_KV_COUNTS; i < SEL_PROCESS_VALUES; i++) {
+        values[i] = 0;
+    }
+}
+
+
 bool
 sel_metrics_print(sel_service_t *service, sel_buf_t *buf)
 {

@@ -48,6 +48,9 @@ void sel_metrics_add(_Atomic uint64_t *values, uint64_t *counts);
 /* Sets the index gauges. */
 void sel_metrics_index(_Atomic uint64_t *values, const sel_index_t *index);
 
+/* Zeroes all gauges: the process ends. */
+void sel_metrics_gone(_Atomic uint64_t *values);
+
 /*
  * Prints everything in Prometheus' text format.  False when memory is
  * exhausted.

@@ -95,7 +95,7 @@ sel_service_partition(sel_service_t *service, sel_arena_t *arena,
         return NULL;
     }
 
-    if (partition != NULL && partition->n_ranks > 0) {
+    if (partition != NULL && partition->n_workers > 0) {
         return partition;
     }
 

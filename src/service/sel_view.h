@@ -47,6 +47,7 @@ struct sel_view_worker_s {
 typedef struct {
     sel_arena_t        arena;
     sel_partition_t    key;
+    uint32_t           n_workers;   /* schedulable */
     uint32_t           n_ranks;
     sel_view_rank_t  **ranks;       /* of schedulable workers, by worker id
                                        and rank; see sel_view_find() */

@@ -167,6 +167,7 @@ sel_view_sort(sel_view_t *view)
     }
 
     for (i = 0; i < view->n_partitions; i++) {
+        view->partitions[i]->n_workers = 0;
         view->partitions[i]->n_ranks = 0;
     }
 
@@ -175,7 +176,7 @@ sel_view_sort(sel_view_t *view)
     for (i = 0, j = 0; i < view->n_workers; i++) {
         worker = sorted[i];
 
-        if (worker->n_ranks == 0) {
+        if (worker->state != SEL_WORKER_SCHEDULABLE) {
             continue;
         }
 
@@ -191,7 +192,7 @@ sel_view_sort(sel_view_t *view)
 
         partition = view->partitions[j];
 
-        if (partition->n_ranks == 0) {
+        if (partition->n_workers++ == 0) {
             partition->ranks = ranks;
         }
 

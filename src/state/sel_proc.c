@@ -191,6 +191,27 @@ sel_proc_release(sel_proc_t *proc)
 }
 
 
+bool
+sel_proc_has_twin(sel_zone_t *zone, uint32_t self, uint32_t number)
+{
+    bool      twin;
+    uint32_t  i;
+
+    twin = false;
+
+    sel_zone_lock(zone);
+
+    for (i = 0; i < SEL_ZONE_PROCS; i++) {
+        twin |= (i != self && zone->procs[i].used
+                 && zone->procs[i].number == number);
+    }
+
+    sel_zone_unlock(zone);
+
+    return twin;
+}
+
+
 void
 sel_proc_notify(sel_zone_t *zone, uint32_t self, uint32_t look)
 {

@@ -55,6 +55,12 @@ bool sel_proc_alive(sel_zone_t *zone, uint32_t proc, uint32_t self);
  */
 uint32_t sel_proc_reap(sel_zone_t *zone, uint32_t self);
 
+/*
+ * Whether another entry than self is used by worker process `number`: the
+ * other generation of a reload.
+ */
+bool sel_proc_has_twin(sel_zone_t *zone, uint32_t self, uint32_t number);
+
 /* Sets bits in every live entry but self's (SEL_PROC_NONE: in all). */
 void sel_proc_notify(sel_zone_t *zone, uint32_t self, uint32_t look);
 

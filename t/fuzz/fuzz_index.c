@@ -252,7 +252,7 @@ fuzz_retire(fuzz_t *fuzz)
 
     sel_index_retire(fuzz->compare.index, r->owner);
     model_rank_drop(&fuzz->model, r);
-    fuzz->compare.waiting++;
+    fuzz->compare.retired++;
 
     return NULL;
 }
@@ -273,7 +273,7 @@ fuzz_retire_worker(fuzz_t *fuzz)
 
         if (r != NULL) {
             model_rank_drop(&fuzz->model, r);
-            fuzz->compare.waiting++;
+            fuzz->compare.retired++;
         }
     }
 
@@ -285,7 +285,8 @@ static const char *
 fuzz_sweep(fuzz_t *fuzz)
 {
     if (sel_index_sweep(fuzz->compare.index, 1 + take(fuzz))) {
-        fuzz->compare.waiting = 0;
+        fuzz->compare.retired = 0;
+        fuzz->compare.cleared = 0;
     }
 
     return compare_stats(&fuzz->compare);
@@ -357,7 +358,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(turns < 100000, "the sweep does not end");
     }
 
-    fuzz.compare.waiting = 0;
+    fuzz.compare.retired = 0;
+    fuzz.compare.cleared = 0;
     must_be_null(compare_stats(&fuzz.compare));
     must_be_null(sel_index_check(fuzz.compare.index));
 

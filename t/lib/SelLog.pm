@@ -92,10 +92,21 @@ sub _scan {
     $text = substr $text, 0, $end;
     $self->{seen} += $end;
 
-    $self->{started}{$1} = 1
-        while $text =~ /\[notice\] .*: start worker process (\d+)$/mg;
-    $self->{leaving}{$1} = 1
-        while $text =~ /\[notice\] (\d+)#.*: gracefully shutting down$/mg;
+    # in order: a new process may have the pid of one that left
+
+    while ($text =~ /\[notice\] (?:
+            .*:\ start\ worker\ process\ (\d+)
+            | (\d+)\#.*:\ gracefully\ shutting\ down
+        )$/xmg)
+    {
+        if (defined $1) {
+            $self->{started}{$1} = 1;
+            delete $self->{leaving}{$1};
+
+        } else {
+            $self->{leaving}{$2} = 1;
+        }
+    }
 
     return;
 }

@@ -23,7 +23,8 @@ use Test::More ();
 use SelNginx;
 use SelProc qw(poll_for);
 
-our @EXPORT = qw(wait_until all_done events fd_count rss_kib);
+our @EXPORT = qw(wait_until all_done events fd_count fds_at_rest
+    memory_kib at_most);
 
 use constant TRIES => 400;
 
@@ -330,13 +331,43 @@ sub fd_count {
 }
 
 
-sub rss_kib {
+# Descriptors of processes, in ascending order, when they have been the same
+# for a while: the connection of the last answer is closed behind it.
+
+sub fds_at_rest {
+    my (@pids) = @_;
+
+    my ($last, $times) = ('', 0);
+
+    poll_for(sub {
+        my $now = join ' ', sort { $a <=> $b } map { fd_count($_) } @pids;
+        $times = $now eq $last ? $times + 1 : 0;
+        $last  = $now;
+        return $times == 5;
+    });
+
+    return $last;
+}
+
+
+# Private memory of a process; pages of the zone do not count.
+
+sub memory_kib {
     my ($pid) = @_;
 
     open my $fh, '<', "/proc/$pid/status" or return 0;
     local $/;
 
-    return <$fh> =~ /^VmRSS:\s+(\d+)/m ? $1 : 0;
+    return <$fh> =~ /^RssAnon:\s+(\d+)/m ? $1 : 0;
+}
+
+
+# A limit of time or memory, which is wider under valgrind and sanitizers.
+
+sub at_most {
+    my ($limit) = @_;
+
+    return $ENV{TEST_NGINX_WRAP} || $ENV{SEL_ASAN_LOG} ? 10 * $limit : $limit;
 }
 
 

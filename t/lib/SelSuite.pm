@@ -24,19 +24,22 @@ package SelSuite;
 #     < {"worker_id":7,
 #     <   "model_name":"default", ...}
 #
-# A body stands behind the request line or the status, with header lines below,
-# or below the header lines.  Lines of a request's body keep their line ends,
-# those of an expected one are joined without their indent.  A request with a
-# body has a JSON media type unless it names one ("Content-Type: -" sends none).
-# Every answer must be JSON unless the story names its Content-Type.  A header
-# value that begins with ~ is a pattern; "!Name" is a header that must be absent.
+# A body stands behind the request line or the status, with header lines
+# below, or below the header lines.  Lines of a request's body keep their line
+# ends, those of an expected one are joined without their indent.  A request
+# with a body is sent as JSON unless it names a media type ("Content-Type: -"
+# sends none); an answer must be JSON unless the story names its Content-Type.
+# An expected header that begins with ~ is a pattern; "!Name" must be absent.
 #
 # An expected body is the whole body, or one of
 #
-#     ~ text       contains the text            /regex/     matches
-#     ERROR text   {"error":"text"}             REASONS     incomplete, for just
-#     SYNTAX text  400, no JSON, for a reason     the reasons in the next lines
-#     DATA text    422, wrong data, for a reason
+#     ~ text       contains the text
+#     /regex/      matches
+#     ERROR text   {"error":"text"}
+#     SYNTAX text  is refused as no JSON, for this reason
+#     DATA text    is refused as JSON with wrong data, for this reason
+#     REASONS      a worker that is incomplete for the reasons that the next
+#                  lines name, and for no other
 #
 # A block that has no config gets a selector on every path, in a zone without
 # KV events.  No block may log anything worse than an error.
@@ -83,9 +86,9 @@ sub _add_defaults {
 
     my $http = $block->http_config // '';
 
-    $http .= "\nselect_zone selector 4m;\n" if $http !~ /\bselect_zone\b/;
-    $http .= "\nselect_kv_events off;\n"
+    $http = "select_kv_events off;\n$http"
         if $http !~ /\bselect_kv_events\b/;
+    $http = "select_zone selector 4m;\n$http" if $http !~ /\bselect_zone\b/;
     $block->set_value(http_config => $http);
 
     $block->set_value(config => 'location / { select_service selector; }')
@@ -188,7 +191,8 @@ sub _take_answer_line {
     } elsif (($step->{expected} // '') =~ /^REASONS/) {
         $step->{expected} .= "\n$text";
 
-    } elsif ($text =~ $HEADER && ($step->{inline} || !defined $step->{expected}))
+    } elsif ($text =~ $HEADER
+        && ($step->{inline} || !defined $step->{expected}))
     {
         $step->{answer}{$1} = $2;
 

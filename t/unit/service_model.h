@@ -14,7 +14,7 @@
 #define SERVICE_MODEL_H
 
 #include "sel_rand.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 #define MODEL_WORKERS     14

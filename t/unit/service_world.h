@@ -8,7 +8,6 @@
 #define SERVICE_WORLD_H
 
 #include <inttypes.h>
-#include <jansson.h>
 
 #include "service/sel_ingest.h"
 #include "service/sel_prompt.h"
@@ -49,7 +48,19 @@ typedef struct {
     world_event_t      events[WORLD_EVENTS];
     uint32_t           n_listeners;
     world_listener_t  *listeners;
+
+    /* told when an operation begins and ends, and around the host's work */
+    void             (*inside)(bool inside);
 } world_t;
+
+
+static inline void
+world_inside(const world_t *world, bool inside)
+{
+    if (world->inside != NULL) {
+        world->inside(inside);
+    }
+}
 
 
 static inline void
@@ -87,7 +98,9 @@ world_added(void *data, sel_view_rank_t *rank)
                      && listener->dp_rank == rank->dp_rank);
     }
 
+    world_inside(world, false);
     listener = calloc(1, sizeof(*listener));
+    world_inside(world, true);
     assert_non_null(listener);
     listener->rank = rank;
     listener->worker_id = rank->worker_id;
@@ -210,13 +223,21 @@ world_begin(world_t *world)
 }
 
 
-/* Ends it: an answer, or a fault with class and text. */
+/*
+ * Ends it: an answer, or a fault with class and text; or an answer for which
+ * memory did not suffice, of which its buffer knows.
+ */
 static inline bool
 world_end(world_t *world, bool done)
 {
+    if (done && world->answer.failed) {
+        assert_non_null(world->inside);
+        return false;
+    }
+
     if (done) {
-        assert_false(world->answer.failed);
         sel_buf_byte(&world->answer, 0);
+        assert_false(world->answer.failed);
         return true;
     }
 
@@ -249,8 +270,10 @@ world_post(world_t *world, const char *text)
         fail_msg("%s: %s", text, json.message);
     }
 
+    world_inside(world, true);
     done = sel_worker_register(&world->service, &world->arena, &worker,
                                &record, &world->fault);
+    world_inside(world, false);
 
     if (done) {
         sel_buf_str(&world->answer, record);
@@ -275,8 +298,10 @@ world_patch(world_t *world, uint64_t worker_id, const char *text)
         fail_msg("%s: %s", text, json.message);
     }
 
+    world_inside(world, true);
     done = sel_worker_update(&world->service, &world->arena, worker_id,
                              &patch, &record, &world->fault);
+    world_inside(world, false);
 
     if (done) {
         sel_buf_str(&world->answer, record);
@@ -293,8 +318,10 @@ world_delete(world_t *world, uint64_t worker_id)
     sel_str_t  record;
 
     world_begin(world);
+    world_inside(world, true);
     done = sel_worker_delete(&world->service, &world->arena, worker_id,
                              &record, &world->fault);
+    world_inside(world, false);
 
     if (done) {
         sel_buf_str(&world->answer, record);
@@ -305,19 +332,29 @@ world_delete(world_t *world, uint64_t worker_id)
 
 
 /* NULL: no filter */
-static inline const char *
-world_list(world_t *world, const char *model_name, const char *group)
+static inline bool
+world_try_list(world_t *world, const char *model_name, const char *group)
 {
+    bool       done;
     sel_str_t  any;
 
     any = (sel_str_t) { 0, NULL };
     world_begin(world);
+    world_inside(world, true);
+    done = sel_worker_list(&world->service,
+                           model_name != NULL ? sel_cstr(model_name) : any,
+                           group != NULL ? sel_cstr(group) : any,
+                           &world->answer, &world->fault);
+    world_inside(world, false);
 
-    if (!world_end(world, sel_worker_list(&world->service,
-                              model_name != NULL ? sel_cstr(model_name) : any,
-                              group != NULL ? sel_cstr(group) : any,
-                              &world->answer, &world->fault)))
-    {
+    return world_end(world, done);
+}
+
+
+static inline const char *
+world_list(world_t *world, const char *model_name, const char *group)
+{
+    if (!world_try_list(world, model_name, group)) {
         fail_msg("%s", world->fault.text);
     }
 
@@ -325,14 +362,25 @@ world_list(world_t *world, const char *model_name, const char *group)
 }
 
 
+static inline bool
+world_try_ready(world_t *world, bool *ready)
+{
+    bool  done;
+
+    world_begin(world);
+    world_inside(world, true);
+    done = sel_service_ready(&world->service, &world->answer, ready,
+                             &world->fault);
+    world_inside(world, false);
+
+    return world_end(world, done);
+}
+
+
 static inline const char *
 world_ready(world_t *world, bool *ready)
 {
-    world_begin(world);
-
-    if (!world_end(world, sel_service_ready(&world->service, &world->answer,
-                                            ready, &world->fault)))
-    {
+    if (!world_try_ready(world, ready)) {
         fail_msg("%s", world->fault.text);
     }
 
@@ -356,6 +404,7 @@ static inline bool
 world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
     const char *text)
 {
+    bool               done;
     sel_json_t         json;
     sel_select_body_t  body;
 
@@ -369,10 +418,13 @@ world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
         fail_msg("%s: %s", text, json.message);
     }
 
-    return world_end(world,
-                     (select ? sel_select : sel_overlap_scores)(
-                         &world->service, &world->arena, settings, &body,
-                         &world->answer, &world->fault));
+    world_inside(world, true);
+    done = (select ? sel_select : sel_overlap_scores)(
+               &world->service, &world->arena, settings, &body,
+               &world->answer, &world->fault);
+    world_inside(world, false);
+
+    return world_end(world, done);
 }
 
 
@@ -387,84 +439,6 @@ static inline bool
 world_scores(world_t *world, const char *text)
 {
     return world_ask(world, false, &world_settings, text);
-}
-
-
-/* The answer as JSON; free it.  Numbers must fit jansson's 63 bits. */
-static inline json_t *
-world_json(const world_t *world)
-{
-    json_t        *root;
-    json_error_t   error;
-
-    root = json_loads(world_text(world), JSON_REJECT_DUPLICATES, &error);
-
-    if (root == NULL) {
-        fail_msg("%s: %s", error.text, world_text(world));
-    }
-
-    return root;
-}
-
-
-static inline void
-world_expect_fault(const world_t *world, sel_fault_class_t class,
-    const char *text)
-{
-    if (world->fault.class != class
-        || (text != NULL && strcmp(world->fault.text, text) != 0))
-    {
-        fail_msg("fault %d \"%s\", expected %d \"%s\"", world->fault.class,
-                 world->fault.text, class, text != NULL ? text : "*");
-    }
-}
-
-
-/* The answer holds these words, or does not. */
-static inline void
-world_expect(const world_t *world, const char *words)
-{
-    if (strstr(world_text(world), words) == NULL) {
-        fail_msg("%s is not in %s", words, world_text(world));
-    }
-}
-
-
-static inline void
-world_expect_not(const world_t *world, const char *words)
-{
-    if (strstr(world_text(world), words) != NULL) {
-        fail_msg("%s is in %s", words, world_text(world));
-    }
-}
-
-
-/* What the host was told since world_forget(), as "+7/0 -7/1". */
-static inline void
-world_expect_events(world_t *world, const char *expected)
-{
-    char      text[WORLD_EVENTS * 32];
-    size_t    len;
-    uint32_t  i;
-
-    len = 0;
-    text[0] = '\0';
-
-    for (i = 0; i < world->n_events && i < WORLD_EVENTS; i++) {
-        len += (size_t) snprintf(&text[len], sizeof(text) - len,
-                                 "%s%c%" PRIu64 "/%" PRIu32,
-                                 i != 0 ? " " : "",
-                                 world->events[i].added ? '+' : '-',
-                                 world->events[i].worker_id,
-                                 world->events[i].dp_rank);
-    }
-
-    if (strcmp(text, expected) != 0) {
-        fail_msg("the host was told \"%s\", expected \"%s\"", text,
-                 expected);
-    }
-
-    world_forget(world);
 }
 
 
@@ -517,72 +491,6 @@ world_store(world_t *world, uint64_t worker_id, uint32_t dp_rank,
     change.external = externals;
 
     return listener->sink.apply(listener->sink.data, batch_rank, &change);
-}
-
-
-/*
- * The device blocks that a rank has of the prompt first, first + 1, ... of n
- * blocks; -1: the rank has no row.
- */
-static inline int
-world_blocks(world_t *world, const char *model_name, const char *group,
-    uint64_t worker_id, uint32_t dp_rank, uint64_t first, uint32_t n)
-{
-    int        blocks;
-    json_t    *root, *row;
-    size_t     i;
-    uint32_t   k;
-    sel_buf_t  text;
-
-    sel_buf_init(&text);
-    sel_buf_printf(&text, "{\"model_name\":\"%s\",\"routing_group\":\"%s\","
-                   "\"isl_tokens\":%u,\"block_hashes\":[", model_name, group,
-                   n * 16);
-
-    for (k = 0; k < n; k++) {
-        sel_buf_printf(&text, "%s%" PRIu64, k != 0 ? "," : "", first + k);
-    }
-
-    sel_buf_text(&text, "],\"sequence_hashes\":[");
-
-    for (k = 0; k < n; k++) {
-        sel_buf_printf(&text, "%s%u", k != 0 ? "," : "", k);
-    }
-
-    sel_buf_text(&text, "]}");
-    sel_buf_byte(&text, 0);
-
-    if (!world_scores(world, (const char *) text.data)) {
-        fail_msg("%s", world->fault.text);
-    }
-
-    sel_buf_free(&text);
-    root = world_json(world);
-    blocks = -1;
-
-    json_array_foreach(json_object_get(root, "workers"), i, row) {
-        if ((uint64_t) json_integer_value(json_object_get(row, "worker_id"))
-            == worker_id
-            && json_integer_value(json_object_get(row, "dp_rank")) == dp_rank)
-        {
-            blocks = (int) json_integer_value(json_object_get(row,
-                                                  "device_blocks"));
-        }
-    }
-
-    json_decref(root);
-
-    return blocks;
-}
-
-
-/* Both list the same workers. */
-static inline void
-world_same(world_t *a, world_t *b)
-{
-    if (strcmp(world_list(a, NULL, NULL), world_list(b, NULL, NULL)) != 0) {
-        fail_msg("one lists %s, the other %s", world_text(a), world_text(b));
-    }
 }
 
 

@@ -14,7 +14,7 @@
 #include "sel_kv_sink.h"
 #include "sel_pack.h"
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t  zone;

@@ -9,30 +9,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <ctype.h>
-
+#include "metrics_page.h"
 #include "state_test.h"
 #include "service_world.h"
-#include "service/sel_metrics.h"
-
-
-#define MAX_SAMPLES  2000
-#define MAX_METRICS  100
-
-
-typedef struct {
-    char      name[128];        /* with its labels, as printed */
-    uint64_t  value;
-} sample_t;
 
 
 static sel_zone_t  zone;
 static world_t     a;
-static char       *page;
-static sample_t    samples[MAX_SAMPLES];
-static uint32_t    n_samples;
-static char        metrics[MAX_METRICS][128];
-static uint32_t    n_metrics;
 
 
 static int
@@ -57,189 +40,10 @@ end(void **state)
 }
 
 
-/* name or name{label="value",...}; its length without the labels */
-static size_t
-check_name(const char *name)
-{
-    size_t       len;
-    const char  *p;
-
-    len = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
-    assert_int_equal(strncmp(name, "select_", 7), 0);
-    p = &name[len];
-
-    if (*p == '\0') {
-        return len;
-    }
-
-    do {
-        p++;                                    /* { or , */
-        assert_true(islower((unsigned char) *p));
-        p += strspn(p, "abcdefghijklmnopqrstuvwxyz_");
-        assert_int_equal(strncmp(p, "=\"", 2), 0);
-        p += 2;
-        p += strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
-        assert_true(*p == '"');
-        p++;
-    } while (*p == ',');
-
-    assert_string_equal(p, "}");
-
-    return len;
-}
-
-
-/* One sample of the metric that HELP and TYPE have just introduced. */
-static void
-parse_sample(char *line)
-{
-    char      *space, *rest;
-    size_t     len;
-    uint32_t   i;
-    sample_t  *sample;
-
-    space = strrchr(line, ' ');
-    assert_non_null(space);
-    *space = '\0';
-    len = check_name(line);
-    assert_true(n_metrics != 0);
-    assert_int_equal(len, strlen(metrics[n_metrics - 1]));
-    assert_int_equal(strncmp(line, metrics[n_metrics - 1], len), 0);
-
-    for (i = 0; i < n_samples; i++) {
-        if (strcmp(samples[i].name, line) == 0) {
-            fail_msg("%s stands twice", line);
-        }
-    }
-
-    assert_true(n_samples < MAX_SAMPLES);
-    sample = &samples[n_samples++];
-    assert_true(strlen(line) < sizeof(sample->name));
-    (void) strcpy(sample->name, line);
-    assert_true(isdigit((unsigned char) space[1]));
-    sample->value = strtoull(space + 1, &rest, 10);
-    assert_string_equal(rest, "");
-}
-
-
-static void
-parse_help(char *line)
-{
-    char      *text;
-    uint32_t   i;
-
-    text = strchr(line, ' ');
-    assert_non_null(text);
-    *text++ = '\0';
-    assert_true(strlen(text) > 3);
-    assert_int_equal(check_name(line), strlen(line));
-
-    for (i = 0; i < n_metrics; i++) {
-        if (strcmp(metrics[i], line) == 0) {
-            fail_msg("%s is described twice", line);
-        }
-    }
-
-    assert_true(n_metrics < MAX_METRICS);
-    (void) snprintf(metrics[n_metrics++], sizeof(metrics[0]), "%s", line);
-}
-
-
-static void
-parse_type(char *line)
-{
-    size_t       len;
-    const char  *name;
-
-    assert_true(n_metrics != 0);
-    name = metrics[n_metrics - 1];
-    len = strlen(name);
-    assert_int_equal(strncmp(line, name, len), 0);
-
-    /* what is named a total is a counter, all else can fall */
-    assert_string_equal(&line[len], len > 6
-                        && strcmp(&name[len - 6], "_total") == 0
-                        ? " counter" : " gauge");
-}
-
-
-/* Prints the page and takes it apart. */
-static void
-parse(void)
-{
-    bool       typed;
-    char      *line, *next;
-    sel_buf_t  buf;
-
-    sel_buf_init(&buf);
-    assert_true(sel_metrics_print(&a.service, &buf));
-    assert_false(buf.failed);
-    assert_true(buf.len != 0 && buf.data[buf.len - 1] == '\n');
-    assert_null(memchr(buf.data, 0, buf.len));
-    sel_buf_byte(&buf, 0);
-    free(page);
-    page = strdup((char *) buf.data);
-    assert_non_null(page);
-    n_samples = n_metrics = 0;
-    typed = true;
-
-    for (line = (char *) buf.data; *line != '\0'; line = next) {
-        next = strchr(line, '\n');
-        assert_non_null(next);
-        *next++ = '\0';
-
-        if (strncmp(line, "# HELP ", 7) == 0) {
-            assert_true(typed);
-            typed = false;
-            parse_help(line + 7);
-
-        } else if (strncmp(line, "# TYPE ", 7) == 0) {
-            assert_false(typed);
-            typed = true;
-            parse_type(line + 7);
-
-        } else {
-            assert_true(typed);
-            parse_sample(line);
-        }
-    }
-
-    sel_buf_free(&buf);
-}
-
-
-static void
-expect(uint64_t value, const char *format, ...)
-{
-    char      name[160];
-    va_list   args;
-    uint32_t  i;
-
-    va_start(args, format);
-    (void) vsnprintf(name, sizeof(name), format, args);
-    va_end(args);
-
-    for (i = 0; i < n_samples; i++) {
-        if (strcmp(samples[i].name, name) == 0) {
-            break;
-        }
-    }
-
-    if (i == n_samples) {
-        fail_msg("there is no %s", name);
-    }
-
-    if (samples[i].value != value) {
-        fail_msg("%s is %" PRIu64 ", expected %" PRIu64, name,
-                 samples[i].value, value);
-    }
-}
-
-
 static void
 test_empty(void **state)
 {
-    parse();
+    parse(&a.service);
     expect(0, "select_workers{lifecycle=\"schedulable\"}");
     expect(0, "select_workers{lifecycle=\"incomplete\"}");
     expect(0, "select_partitions");
@@ -263,7 +67,7 @@ test_catalog(void **state)
     assert_true(world_delete(&a, 4));
     stats = state_stats(&zone);
 
-    parse();
+    parse(&a.service);
     expect(2, "select_workers{lifecycle=\"schedulable\"}");
     expect(1, "select_workers{lifecycle=\"incomplete\"}");
     expect(2, "select_partitions");
@@ -276,7 +80,7 @@ test_catalog(void **state)
     /* another process says the same, whether it has looked or not */
     world_free(&a);
     world_init(&a, &zone, 1, false);
-    parse();
+    parse(&a.service);
     expect(2, "select_workers{lifecycle=\"schedulable\"}");
     expect(1, "select_workers{lifecycle=\"incomplete\"}");
 }
@@ -299,7 +103,7 @@ static void
 test_zone_counters(void **state)
 {
     SEL_ZONE_COUNTERS(ADD)
-    parse();
+    parse(&a.service);
     SEL_ZONE_COUNTERS(EXPECT)
 }
 
@@ -360,7 +164,7 @@ test_process_values(void **state)
         }
     }
 
-    parse();
+    parse(&a.service);
 
     for (k = 0; k < sel_countof(numbers); k++) {
         number = numbers[k];
@@ -395,7 +199,7 @@ test_index_gauges(void **state)
     sel_index_stats(a.service.index, &stats);
 
     sel_metrics_index(values, a.service.index);
-    parse();
+    parse(&a.service);
     expect(22, "select_index_blocks{process=\"5\"}");
     expect(12, "select_index_nodes{process=\"5\"}");
     expect(2, "select_index_ranks{process=\"5\"}");
@@ -405,7 +209,7 @@ test_index_gauges(void **state)
 
     /* gauges are set, not added */
     sel_metrics_index(values, a.service.index);
-    parse();
+    parse(&a.service);
     expect(22, "select_index_blocks{process=\"5\"}");
 }
 
@@ -420,7 +224,7 @@ test_documented(void **state)
     uint32_t  i;
 
     assert_non_null(sel_meter_attach(&zone, 0));
-    parse();
+    parse(&a.service);
     memset(seen, 0, sizeof(seen));
     file = fopen("docs/metrics.md", "r");
     assert_non_null(file);

@@ -1,8 +1,7 @@
 /*
  * The nested objects of selection bodies: overrides and their rules,
- * constraints, sessions, multimodal infos.  Without it a setting out of range
- * would reach the cost formula, the deprecated alias would mean something
- * else, or a multimodal prompt would be hashed without its objects.
+ * constraints, sessions.  Without it a setting out of range would reach the
+ * cost formula, or the deprecated alias would mean something else.
  */
 
 #include <setjmp.h>
@@ -10,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-#include <math.h>
-#include <time.h>
 
 #include "sel_body_text.h"
 #include "sel_expect.h"
@@ -338,97 +334,6 @@ test_session(void **state)
 }
 
 
-static void
-test_mm_infos(void **state)
-{
-    static const row_t  rows[] = {
-        { "null", "", NULL },
-        { "[]", " block_mm_infos=[]", NULL },
-        { "[null,{\"mm_objects\":[]},null]", " block_mm_infos=[{}{}{}]",
-          NULL },
-        { "[{\"mm_objects\":[{\"mm_hash\":18446744073709551615,"
-          "\"offsets\":[[0,5],[7,9]]},{\"mm_hash\":0,\"offsets\":[]}]},"
-          "null,{\"x\":1,\"mm_objects\":[{\"offsets\":[[1,2]],"
-          "\"mm_hash\":7,\"y\":[]}]}]",
-          " block_mm_infos=[{18446744073709551615,0}{}{7}]", NULL },
-        { "[{\"mm_objects\":[{\"mm_hash\":5,\"offsets\":[[9,1]]},"
-          "{\"mm_hash\":5,\"offsets\":"
-          "[[18446744073709551615,18446744073709551615]]}]}]",
-          " block_mm_infos=[{5,5}]", NULL },
-        { "{}", NULL, NULL },
-        { "\"x\"", NULL, NULL },
-        { "[1]", NULL, NULL },
-        { "[\"x\"]", NULL, NULL },
-        { "[{}]", NULL, "mm_objects" },
-        { "[{\"mm_objects\":null}]", NULL, "mm_objects" },
-        { "[{\"mm_objects\":{}}]", NULL, "mm_objects" },
-        { "[{\"mm_objects\":[null]}]", NULL, "mm_objects" },
-        { "[{\"mm_objects\":[7]}]", NULL, "mm_objects" },
-        { "[{\"mm_objects\":[{\"offsets\":[]}]}]", NULL, "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":null,\"offsets\":[]}]}]", NULL,
-          "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":-1,\"offsets\":[]}]}]", NULL,
-          "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":1.5,\"offsets\":[]}]}]", NULL,
-          "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":18446744073709551616,"
-          "\"offsets\":[]}]}]", NULL, "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":\"7\",\"offsets\":[]}]}]", NULL,
-          "mm_hash" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":null}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[1]}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[[1]]}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[[]]}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[[1,2,3]]}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[[-1,2]]}]}]", NULL,
-          "offsets" },
-        { "[{\"mm_objects\":[{\"mm_hash\":7,\"offsets\":[[1,\"2\"]]}]}]",
-          NULL, "offsets" }
-    };
-
-    expect_rows("block_mm_infos", rows, sel_countof(rows));
-}
-
-
-static void
-test_mm_routing(void **state)
-{
-    static const row_t  rows[] = {
-        { "null", "", NULL },
-        { "{\"routing_token_ids\":[]}",
-          " routing_token_ids=[] routing_mm_infos=[]", NULL },
-        { "{\"routing_token_ids\":[1,4294967295],\"x\":null,"
-          "\"block_mm_infos\":[null,{\"mm_objects\":[{\"mm_hash\":7,"
-          "\"offsets\":[[0,1]]}]}]}",
-          " routing_token_ids=[1,4294967295] routing_mm_infos=[{}{7}]",
-          NULL },
-        { "{}", NULL, "missing field `routing_token_ids`" },
-        { "{\"block_mm_infos\":[]}", NULL,
-          "missing field `routing_token_ids`" },
-        { "{\"routing_token_ids\":null}", NULL, "routing_token_ids" },
-        { "{\"routing_token_ids\":[-1]}", NULL, "routing_token_ids" },
-        { "{\"routing_token_ids\":\"x\"}", NULL, "routing_token_ids" },
-        { "{\"routing_token_ids\":[1],\"block_mm_infos\":null}", NULL,
-          "block_mm_infos" },
-        { "{\"routing_token_ids\":[1],\"block_mm_infos\":{}}", NULL,
-          "block_mm_infos" },
-        { "{\"routing_token_ids\":[1],\"block_mm_infos\":[7]}", NULL,
-          "block_mm_infos" },
-        { "{\"routing_token_ids\":[1],\"routing_token_ids\":[1]}", NULL,
-          "duplicate field `routing_token_ids`" },
-        { "7", NULL, NULL },
-        { "\"x\"", NULL, NULL }
-    };
-
-    expect_rows("mm_routing_info", rows, sel_countof(rows));
-}
-
-
 static int
 setup(void **state)
 {
@@ -447,9 +352,7 @@ main(void)
         cmocka_unit_test(test_alias_range),
         cmocka_unit_test(test_constraints),
         cmocka_unit_test(test_repeated_taint),
-        cmocka_unit_test(test_session),
-        cmocka_unit_test(test_mm_infos),
-        cmocka_unit_test(test_mm_routing)
+        cmocka_unit_test(test_session)
     };
 
     return cmocka_run_group_tests_name("request_parts", tests, setup, NULL);

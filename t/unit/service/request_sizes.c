@@ -15,9 +15,11 @@
 
 #include "core/sel_buf.h"
 #include "service/sel_request.h"
+#include "service/sel_worker.h"
 
 
 #define BODY    (8 << 20)
+#define SHORT   (1 << 18)       /* of bodies that are read many times */
 #define LIMIT   3.0             /* seconds of CPU time for one body */
 #define MEMORY  ((size_t) 256 << 20)
 
@@ -48,24 +50,32 @@ end(void **state)
 }
 
 
-/* head, then element after element, each with its number, up to the limit */
+/* head, then element after element, each with its number, up to a size */
 static uint32_t
-fill(const char *head, const char *element, const char *tail)
+fill_to(size_t size, const char *head, const char *element, const char *tail)
 {
     uint32_t  n;
 
+    text.len = 0;
     sel_buf_text(&text, head);
 
-    for (n = 0; text.len < BODY - 256; n++) {
+    for (n = 0; text.len < size - 256; n++) {
         sel_buf_text(&text, n != 0 ? "," : "");
         sel_buf_printf(&text, element, n);
     }
 
     sel_buf_text(&text, tail);
     assert_false(text.failed);
-    assert_true(text.len <= BODY);
+    assert_true(text.len <= size);
 
     return n;
+}
+
+
+static uint32_t
+fill(const char *head, const char *element, const char *tail)
+{
+    return fill_to(BODY, head, element, tail);
 }
 
 
@@ -103,12 +113,10 @@ test_lists(void **state)
     assert_true(body.prompt.token_ids.n == n);
     assert_true(body.prompt.token_ids.data[n - 1] == n - 1);
 
-    text.len = 0;
     n = fill("{\"sequence_hashes\":[", "-1%u", "]}");
     assert_true(read_body());
     assert_true(body.prompt.sequence_hashes.n == n);
 
-    text.len = 0;
     n = fill("{\"allowed_worker_ids\":[", "%u", "]}");
     assert_true(read_body());
     assert_true(body.allowed_worker_ids.n == n);
@@ -210,33 +218,64 @@ test_taints(void **state)
     assert_non_null(strstr(json.message, "preferred_taints"));
 
     /* as often as one likes when it is the same one */
-    text.len = 0;
     (void) fill("{\"routing_constraints\":{\"preferred_taints\":{",
                 "\"x\":%u", "}}}");
     assert_true(read_body());
     assert_true(body.constraints.preferred_taints.n == 1);
 
-    text.len = 0;
     (void) fill("{\"routing_constraints\":{\"required_taints\":[",
                 "\"x%u\"", "]}}");
     (void) read_body();
 }
 
 
-/* Room for a body is bounded; when there is none, nothing is half read. */
+/*
+ * With more and more memory each of these bodies is refused for want of it,
+ * until it can be read.
+ */
 static void
 test_no_memory(void **state)
 {
-    size_t  max;
+    bool          done, worker;
+    size_t        i, max;
+    sel_worker_t  record;
 
-    (void) fill("{\"token_ids\":[", "%u", "]}");
+    static const char *const  bodies[][3] = {
+        { "{\"token_ids\":[", "%u", "]}" },
+        { "{\"allowed_worker_ids\":[", "%u", "]}" },
+        { "{\"block_mm_infos\":[", "{\"mm_objects\":[{\"mm_hash\":%u,"
+          "\"offsets\":[[0,1]]}]}", "]}" },
+        { "{\"block_mm_infos\":[{\"mm_objects\":[", "{\"mm_hash\":%u,"
+          "\"offsets\":[]}", "]}]}" },
+        { "{\"mm_routing_info\":{\"routing_token_ids\":[],"
+          "\"block_mm_infos\":[", "null,{\"mm_objects\":[{\"mm_hash\":%u,"
+          "\"offsets\":[]}]}", "]}}" },
+        { "{\"routing_constraints\":{\"required_taints\":[", "\"t%u\"",
+          "]}}" },
+        { "{\"lora_name\":\"", "%u\\n", "\"}" },
+        { "{\"worker_id\":7,\"taints\":[", "\"t%u\"", "]}" },
+        { "{\"worker_id\":7,\"kv_events_endpoints\":{", "\"%u\":\"x\"",
+          "}}" },
+        { "{\"worker_id\":7,\"topology_domains\":{", "\"%u\":\"\\n\"",
+          "}}" }
+    };
 
-    for (max = 1; max < (size_t) 8 << 20; max *= 3) {
-        sel_arena_free(&arena);
-        sel_arena_init(&arena, max);
-        sel_json_init_text(&json, &arena, sel_buf_view(&text));
-        assert_false(sel_read_select(&json, &body));
-        assert_true(json.status == SEL_JSON_NO_MEMORY);
+    for (i = 0; i < sel_countof(bodies); i++) {
+        (void) fill_to(SHORT, bodies[i][0], bodies[i][1], bodies[i][2]);
+        worker = strncmp((char *) text.data, "{\"worker_id\"", 12) == 0;
+
+        for (done = false, max = 1; !done; max += 4096 + max / 16) {
+            assert_true(max < (size_t) 16 << 20);
+            sel_arena_free(&arena);
+            sel_arena_init(&arena, max);
+            sel_json_init_text(&json, &arena, sel_buf_view(&text));
+            done = worker ? sel_worker_read(&json, &record)
+                          : sel_read_select(&json, &body);
+            assert_int_equal(json.status, done ? SEL_JSON_OK
+                                               : SEL_JSON_NO_MEMORY);
+        }
+
+        assert_true(max > 4096);
     }
 }
 

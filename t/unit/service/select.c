@@ -14,7 +14,7 @@
 
 #include "sel_rand.h"
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t            zone;

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 #define TRIES  60               /* selections until a chance would be seen */

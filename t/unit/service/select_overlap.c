@@ -13,7 +13,7 @@
 
 #include "core/sel_hash.h"
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t  zone;

@@ -1,8 +1,7 @@
 /*
- * Maps and sets of a worker record, ranks and their event endpoints, PATCH.
- * Without it a repeated or oddly written key would make two entries of one
- * rank, a PATCH would merge what it must replace, and a registration of many
- * entries could hold the process for minutes.
+ * Maps and sets of a worker record, ranks and their event endpoints.  Without
+ * it a repeated or oddly written key would make two entries of one rank, and
+ * a registration of many entries could hold the process for minutes.
  */
 
 #include <setjmp.h>
@@ -11,7 +10,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <jansson.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -21,23 +19,6 @@
 
 #define MANY   100000
 #define LIMIT  4.0              /* seconds of CPU time for one huge record */
-
-
-/* a record with every member */
-#define OLD                                                                   \
-    "{\"worker_id\":7,\"endpoint\":\"o\",\"kv_events_endpoint\":\"o\","       \
-    "\"kv_events_endpoints\":{\"1\":\"o\",\"2\":\"o\"},"                      \
-    "\"replay_endpoint\":\"o\",\"block_size\":16,"                            \
-    "\"data_parallel_start_rank\":1,\"data_parallel_size\":2,"                \
-    "\"max_num_batched_tokens\":3,\"total_kv_blocks\":4,"                     \
-    "\"stable_routing_id\":\"o\",\"is_eagle\":true,"                          \
-    "\"taints\":[\"o\",\"p\"],\"topology_domains\":{\"o\":\"o\"},"            \
-    "\"kv_transfer_domain\":\"o\","                                           \
-    "\"kv_transfer_enforcement\":\"preferred\","                              \
-    "\"kv_transfer_preferred_weight\":1.5,"                                   \
-    "\"router_hint_worker_type\":\"o\","                                      \
-    "\"router_hint_source_control_endpoints\":{\"1\":\"o\"},"                 \
-    "\"kv_event_source_mode\":\"o\"}"
 
 
 static sel_rand_t    rnd;
@@ -87,22 +68,6 @@ take(sel_str_t record)
     if (!sel_worker_read(&json, &worker) || !sel_json_end(&json)) {
         fail_msg("%.60s: %s", (const char *) record.data, json.message);
     }
-}
-
-
-static void
-patch(const char *members)
-{
-    sel_json_t    json;
-    sel_worker_t  change;
-
-    sel_json_init_text(&json, &arena, sel_cstr(members));
-
-    if (!sel_worker_read_patch(&json, &change) || !sel_json_end(&json)) {
-        fail_msg("%s: %s", members, json.message);
-    }
-
-    sel_worker_patch(&worker, &change);
 }
 
 
@@ -267,6 +232,34 @@ test_event_endpoints(void **state)
 }
 
 
+/* Maps of every size, each of their ranks and the ranks between. */
+static void
+test_every_rank(void **state)
+{
+    char      expected[16];
+    uint32_t  i, n;
+
+    for (n = 1; n < 40; n++) {
+        text.len = 0;
+        sel_buf_text(&text, "{\"worker_id\":7,\"kv_events_endpoints\":{");
+
+        for (i = n; i != 0; i--) {
+            sel_buf_printf(&text, "%s\"%u\":\"e%u\"", i != n ? "," : "",
+                           2 * i, i);
+        }
+
+        sel_buf_text(&text, "}}");
+        take(sel_buf_view(&text));
+
+        for (i = 0; i < 2 * n + 4; i++) {
+            (void) snprintf(expected, sizeof(expected), "e%u", i / 2);
+            expect_endpoint(i, i % 2 == 0 && i != 0 && i <= 2 * n ? expected
+                                                                  : "");
+        }
+    }
+}
+
+
 static void
 expect_end(uint32_t start, uint32_t size, uint32_t expected)
 {
@@ -287,107 +280,6 @@ test_end_rank(void **state)
     expect_end(UINT32_MAX, 1, UINT32_MAX);
     expect_end(1, UINT32_MAX, UINT32_MAX);
     expect_end(UINT32_MAX, UINT32_MAX, UINT32_MAX);
-}
-
-
-/* The printed record without one member; free it. */
-static json_t *
-rest(const char *member)
-{
-    json_t  *root;
-
-    root = json_loads(print(), 0, NULL);
-    assert_non_null(root);
-    assert_int_equal(json_object_del(root, member), 0);
-
-    return root;
-}
-
-
-/* Each member of a PATCH changes itself and nothing else. */
-static void
-test_patch(void **state)
-{
-    size_t   i;
-    char     changed[128];
-    json_t  *before, *after;
-
-    static const char *const  rows[][2] = {
-        { "endpoint", "\"new\"" },
-        { "kv_events_endpoint", "\"tcp://new:1\"" },
-        { "kv_events_endpoints", "{\"9\":\"tcp://new:2\"}" },
-        { "replay_endpoint", "\"tcp://new:3\"" },
-        { "block_size", "4294967295" },
-        { "data_parallel_start_rank", "0" },
-        { "data_parallel_size", "0" },
-        { "max_num_batched_tokens", "9223372036854775807" },
-        { "total_kv_blocks", "0" },
-        { "stable_routing_id", "\"\"" },
-        { "is_eagle", "false" },
-        { "taints", "[\"new\"]" },
-        { "topology_domains", "{\"new\":\"x\"}" },
-        { "kv_transfer_domain", "\"new\"" },
-        { "kv_transfer_enforcement", "\"required\"" },
-        { "kv_transfer_preferred_weight", "-2.5" },
-        { "router_hint_worker_type", "\"new\"" },
-        { "router_hint_source_control_endpoints", "{\"8\":\"http://new\"}" },
-        { "kv_event_source_mode", "\"new\"" }
-    };
-
-    assert_int_equal(sel_countof(rows), SEL_WORKER_PATCHED);
-
-    for (i = 0; i < 2 * sel_countof(rows); i++) {
-
-        /* onto nothing each, then onto everything one after the other */
-        if (i < sel_countof(rows)) {
-            take(sel_str("{\"worker_id\":7,\"kv_events_endpoints\":{"
-                         "\"1\":\"o\"},\"router_hint_worker_type\":\"o\","
-                         "\"router_hint_source_control_endpoints\":{"
-                         "\"1\":\"o\"},\"kv_event_source_mode\":\"o\"}"));
-
-        } else if (i == sel_countof(rows)) {
-            take(sel_str(OLD));
-        }
-
-        before = rest(rows[i % sel_countof(rows)][0]);
-        (void) snprintf(changed, sizeof(changed), "{\"%s\":%s}",
-                        rows[i % sel_countof(rows)][0],
-                        rows[i % sel_countof(rows)][1]);
-        patch(changed);
-        assert_true(sel_worker_has(&worker, i % sel_countof(rows)));
-        changed[strlen(changed) - 1] = '\0';
-        expect(&changed[1]);
-
-        after = rest(rows[i % sel_countof(rows)][0]);
-        assert_true(json_equal(before, after));
-        json_decref(before);
-        json_decref(after);
-    }
-}
-
-
-static void
-test_patch_clears(void **state)
-{
-    take(sel_str("{\"worker_id\":7,\"taints\":[\"o\",\"p\"],"
-                 "\"topology_domains\":{\"o\":\"o\"},"
-                 "\"kv_events_endpoint\":\"s\","
-                 "\"kv_events_endpoints\":{\"0\":\"o\"},"
-                 "\"router_hint_source_control_endpoints\":{\"1\":\"o\"}}"));
-
-    patch("{\"taints\":null,\"topology_domains\":null,"
-          "\"kv_events_endpoints\":null,"
-          "\"router_hint_source_control_endpoints\":null}");
-    expect("\"taints\":[\"o\",\"p\"],\"topology_domains\":{\"o\":\"o\"}");
-    expect_endpoint(0, "o");
-
-    patch("{\"taints\":[],\"topology_domains\":{},"
-          "\"kv_events_endpoints\":{},"
-          "\"router_hint_source_control_endpoints\":{}}");
-    expect("\"taints\":[],\"topology_domains\":{}");
-    assert_null(strstr(print(), "kv_events_endpoints"));
-    assert_null(strstr(print(), "router_hint"));
-    expect_endpoint(0, "s");
 }
 
 
@@ -486,9 +378,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_odd_rank_keys, begin, end),
         cmocka_unit_test_setup_teardown(test_odd_texts, begin, end),
         cmocka_unit_test_setup_teardown(test_event_endpoints, begin, end),
+        cmocka_unit_test_setup_teardown(test_every_rank, begin, end),
         cmocka_unit_test_setup_teardown(test_end_rank, begin, end),
-        cmocka_unit_test_setup_teardown(test_patch, begin, end),
-        cmocka_unit_test_setup_teardown(test_patch_clears, begin, end),
         cmocka_unit_test_setup_teardown(test_huge, begin, end)
     };
 

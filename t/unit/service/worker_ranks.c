@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t  zone;

@@ -12,7 +12,7 @@
 
 #include "index/sel_memory.h"
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t  zone;
@@ -270,42 +270,153 @@ test_no_index_memory(void **state)
 }
 
 
-/* A request without memory is refused as a whole. */
+/* An arena that has room bytes left and will get no more. */
 static void
-test_no_request_memory(void **state)
+tight(sel_arena_t *arena, size_t room)
 {
-    bool          done;
-    size_t        max;
-    sel_str_t     record;
-    sel_fault_t   fault;
-    sel_arena_t   arena, small;
-    sel_json_t    json;
-    sel_worker_t  worker;
+    size_t  left;
+
+    sel_arena_init(arena, 0);
+    assert_non_null(sel_arena_alloc(arena, 1));
+    arena->max = arena->used;
+    left = (size_t) (arena->end - arena->pos);
+    assert_true(left > room + 64);
+    assert_non_null(sel_arena_alloc(arena, left - room));
+}
+
+
+typedef struct {
+    enum { POST, PATCH, DELETE, SELECT, SCORES }  kind;
+    bool                                          answered;
+    const char                                   *text;
+} operation_t;
+
+
+/* The operation on worker 7 of what was read, in this arena. */
+static bool
+operate(const operation_t *o, sel_worker_t *worker, sel_select_body_t *body,
+    sel_arena_t *arena, sel_fault_t *fault)
+{
+    bool        done;
+    sel_buf_t   buf;
+    sel_str_t   record;
+
+    sel_buf_init(&buf);
+    done = false;
+
+    switch (o->kind) {
+    case POST:
+        done = sel_worker_register(&a.service, arena, worker, &record, fault);
+        break;
+    case PATCH:
+        done = sel_worker_update(&a.service, arena, 7, worker, &record,
+                                 fault);
+        break;
+    case DELETE:
+        done = sel_worker_delete(&a.service, arena, 7, &record, fault);
+        break;
+    case SELECT:
+        done = sel_select(&a.service, arena, &world_settings, body, &buf,
+                          fault);
+        break;
+    case SCORES:
+        done = sel_overlap_scores(&a.service, arena, &world_settings, body,
+                                  &buf, fault);
+    }
+
+    sel_buf_free(&buf);
+
+    return done;
+}
+
+
+/* With a little more room each time, until it is enough. */
+static void
+starve(const operation_t *o)
+{
+    char               *before;
+    bool                done;
+    size_t              room;
+    sel_json_t          json;
+    sel_arena_t         arena, small;
+    sel_fault_t         fault;
+    sel_worker_t        worker;
+    sel_select_body_t   body;
 
     sel_arena_init(&arena, 0);
-    sel_json_init_text(&json, &arena, sel_str("{\"worker_id\":7,"
-        "\"endpoint\":\"http://e\",\"block_size\":16}"));
-    assert_true(sel_worker_read(&json, &worker));
+    sel_json_init_text(&json, &arena, sel_cstr(o->text));
+    assert_true(o->kind == POST ? sel_worker_read(&json, &worker)
+                : o->kind >= SELECT ? sel_read_select(&json, &body)
+                : sel_worker_read_patch(&json, &worker));
+    before = strdup(world_list(&b, NULL, NULL));
+    assert_non_null(before);
 
-    for (done = false, max = 1; !done; max += 1 + max / 2) {
-        assert_true(max < 16 << 20);
-        sel_arena_init(&small, max);
+    for (room = 0; ; room += 16) {
+        assert_true(room < 16384);
+        tight(&small, room);
         fault = (sel_fault_t) { SEL_FAULT_NONE, NULL };
-        done = sel_worker_register(&a.service, &small, &worker, &record,
-                                   &fault);
+        done = operate(o, &worker, &body, &small, &fault);
 
         if (!done) {
-            assert_int_equal(fault.class, SEL_FAULT_INTERNAL);
             assert_non_null(fault.text);
-            expect_same("[]");
-            assert_true(state_stats(&zone).slots_used == 0);
+            assert_true(fault.class == SEL_FAULT_INTERNAL || !o->answered);
+            expect_same(before);
         }
 
         sel_arena_free(&small);
+
+        if (done || (!o->answered && fault.class != SEL_FAULT_INTERNAL)) {
+            break;
+        }
     }
 
-    world_same(&a, &b);
+    assert_true(done == o->answered);
+    assert_true(room != 0);             /* it does need memory */
+    free(before);
     sel_arena_free(&arena);
+}
+
+
+/* A request that runs out of memory anywhere is refused as a whole. */
+static void
+test_no_request_memory(void **state)
+{
+    size_t  i;
+
+    static const operation_t  operations[] = {
+        { POST, true, "{\"worker_id\":7,\"endpoint\":\"http://e\","
+          "\"block_size\":16,\"data_parallel_size\":3,\"taints\":[\"t\"],"
+          "\"kv_events_endpoints\":{\"0\":\"tcp://h:1\",\"1\":\"tcp://h:2\","
+          "\"2\":\"tcp://h:3\"}}" },
+        { POST, true, "{\"worker_id\":8,\"data_parallel_size\":20}" },
+        { POST, true, "{\"worker_id\":9,\"endpoint\":\"e\","
+          "\"block_size\":16,\"kv_events_endpoint\":\"tcp://h\"}" },
+        { POST, true, "{\"worker_id\":10,\"endpoint\":\"e\","
+          "\"block_size\":32,\"kv_events_endpoint\":\"tcp://h:1\"}" },
+        { PATCH, true, "{\"data_parallel_size\":2,\"total_kv_blocks\":4,"
+          "\"stable_routing_id\":\"s\"}" },
+        { SELECT, true, "{\"token_ids\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,"
+          "16,17],\"allowed_worker_ids\":[9,8,7],\"routing_constraints\":"
+          "{\"required_taints\":[\"t\"],\"preferred_taints\":{\"t\":1}}}" },
+        { SCORES, true, "{\"token_ids\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,"
+          "16,17]}" },
+        { SELECT, false, "{\"token_ids\":[1],\"routing_group\":\"none\"}" },
+        { SELECT, false, "{\"token_ids\":[1],\"allowed_worker_ids\":[1],"
+          "\"pinned_worker\":{\"worker_id\":7,\"dp_rank\":0}}" },
+        { SELECT, false, "{\"block_hashes\":[1],\"sequence_hashes\":[],"
+          "\"isl_tokens\":7}" },
+        { DELETE, true, "{}" },
+        { DELETE, false, "{}" }
+    };
+
+    a.service.settings.kv_events = true;
+
+    for (i = 0; i < sel_countof(operations); i++) {
+        starve(&operations[i]);
+        world_same(&a, &b);
+    }
+
+    assert_true(state_stats(&zone).slots_used == 0);
 }
 
 

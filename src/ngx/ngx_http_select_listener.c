@@ -1,0 +1,376 @@
+#include <arpa/inet.h>
+#include "core/sel_clock.h"
+#include "ngx/ngx_http_select_listener.h"
+
+
+/* milliseconds */
+#define NGX_HTTP_SELECT_RETRY       1000    /* a failed one is tried again */
+#define NGX_HTTP_SELECT_RETRY_NAME  5000    /* after a failed look-up */
+#define NGX_HTTP_SELECT_SILENCE_NEW 2000    /* patience with a new socket, */
+#define NGX_HTTP_SELECT_SILENCE_MAX 60000   /* doubling up to this, */
+#define NGX_HTTP_SELECT_SILENCE     10000   /* and with one that was heard */
+#define NGX_HTTP_SELECT_OVERLAP     1000    /* two sockets are read */
+
+
+static ngx_uint_t ngx_http_select_listener_host(sel_str_t endpoint,
+    sel_str_t *host);
+static void ngx_http_select_listener_resolved(void *data,
+    const char *address, const char *reason);
+static void ngx_http_select_listener_connect(ngx_http_select_listener_t *l,
+    const char *endpoint);
+static void ngx_http_select_listener_fail(ngx_http_select_listener_t *l,
+    const char *why, ngx_msec_t patience);
+static int ngx_http_select_listener_message(ngx_http_select_listener_t *l,
+    ngx_http_select_sub_t *sub, uint64_t *counts);
+static void ngx_http_select_listener_tell(ngx_http_select_listener_t *l,
+    const uint64_t *counts);
+
+
+#define NGX_HTTP_SELECT_HELP(name, label, help)  help,
+
+static const char *const  ngx_http_select_helps[] = {
+    SEL_KV_APPLIED(NGX_HTTP_SELECT_HELP)
+    SEL_KV_REFUSED(NGX_HTTP_SELECT_HELP)
+    SEL_KV_MESSAGES(NGX_HTTP_SELECT_HELP)
+};
+
+
+/* What the log hears of, once a listener: not what is quite usual. */
+
+#define NGX_HTTP_SELECT_BIT(name, label, help)  | (1ull << SEL_KV_##name)
+
+#define NGX_HTTP_SELECT_TOLD                                                  \
+    ((0 SEL_KV_REFUSED(NGX_HTTP_SELECT_BIT)                                   \
+      | (1ull << SEL_KV_FRAMES) | (1ull << SEL_KV_BATCH)                      \
+      | (1ull << SEL_KV_GAP))                                                 \
+     & ~(1ull << SEL_KV_GROUP) & ~(1ull << SEL_KV_UNKNOWN_BLOCK))
+
+
+ngx_http_select_listener_t *
+ngx_http_select_listener_create(sel_service_t *service, sel_view_rank_t *rank,
+    ngx_http_select_watch_pt readable, ngx_log_t *log)
+{
+    ngx_uint_t                   i;
+    ngx_http_select_listener_t  *l;
+
+    l = ngx_calloc(sizeof(ngx_http_select_listener_t), log);
+
+    if (l == NULL) {
+        return NULL;
+    }
+
+    l->feed = sel_kv_feed_create(rank->worker->record.block_size,
+                                 rank->dp_rank);
+    if (l->feed == NULL) {
+        ngx_free(l);
+        return NULL;
+    }
+
+    l->log = log;
+    l->rank = rank;
+    l->ingest.service = service;
+    l->ingest.rank = rank;
+    l->sink = sel_ingest_sink(&l->ingest);
+
+    for (i = 0; i < 2; i++) {
+        l->subs[i].watch.handler = readable;
+        l->subs[i].watch.data = l;
+    }
+
+    return l;
+}
+
+
+void
+ngx_http_select_listener_destroy(ngx_http_select_listener_t *l)
+{
+    if (l->name != NULL) {
+        ngx_http_select_name_cancel(l->name);
+    }
+
+    ngx_http_select_sub_close(&l->subs[0]);
+    ngx_http_select_sub_close(&l->subs[1]);
+    sel_kv_feed_destroy(l->feed);
+    ngx_free(l);
+}
+
+
+void
+ngx_http_select_listener_open(ngx_http_select_listener_t *l)
+{
+    sel_str_t  endpoint, host;
+
+    if (l->name != NULL) {
+        return;
+    }
+
+    l->since = ngx_current_msec;
+    endpoint = sel_worker_events_endpoint(&l->rank->worker->record,
+                                          l->rank->dp_rank);
+
+    if (!ngx_http_select_listener_host(endpoint, &host)) {
+        ngx_http_select_listener_connect(l, (const char *) endpoint.data);
+        return;
+    }
+
+    l->name = ngx_http_select_name_look_up((const char *) host.data, host.len,
+                                           ngx_http_select_listener_resolved,
+                                           l, l->log);
+    if (l->name == NULL) {
+        ngx_http_select_listener_fail(l, "its host cannot be looked up",
+                                      NGX_HTTP_SELECT_RETRY_NAME);
+    }
+}
+
+
+/* Whether the endpoint is tcp://host:port with a name for a host. */
+
+static ngx_uint_t
+ngx_http_select_listener_host(sel_str_t endpoint, sel_str_t *host)
+{
+    size_t           i, colon;
+    u_char           ch;
+    char             text[INET_ADDRSTRLEN];
+    struct in_addr   address;
+
+    if (endpoint.len <= 6 || memcmp(endpoint.data, "tcp://", 6) != 0) {
+        return 0;
+    }
+
+    host->data = endpoint.data + 6;
+    colon = endpoint.len - 6;
+
+    while (colon > 0 && host->data[colon - 1] != ':') {
+        colon--;
+    }
+
+    host->len = colon > 0 ? colon - 1 : 0;
+
+    for (i = 0; i < host->len; i++) {
+        ch = host->data[i];
+
+        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')
+              || (ch >= '0' && ch <= '9')
+              || ch == '.' || ch == '-' || ch == '_'))
+        {
+            return 0;
+        }
+    }
+
+    if (host->len == 0) {
+        return 0;
+    }
+
+    if (host->len >= sizeof(text)) {
+        return 1;
+    }
+
+    ngx_memcpy(text, host->data, host->len);
+    text[host->len] = '\0';
+
+    return inet_pton(AF_INET, text, &address) != 1;
+}
+
+
+static void
+ngx_http_select_listener_resolved(void *data, const char *address,
+    const char *reason)
+{
+    u_char                       endpoint[NGX_HTTP_SELECT_ADDRESS + 32];
+    sel_str_t                    whole, host;
+    ngx_http_select_listener_t  *l = data;
+
+    l->name = NULL;
+
+    if (address == NULL) {
+        ngx_http_select_listener_fail(l, reason, NGX_HTTP_SELECT_RETRY_NAME);
+        return;
+    }
+
+    /* what is behind the host: a colon and the port */
+
+    whole = sel_worker_events_endpoint(&l->rank->worker->record,
+                                       l->rank->dp_rank);
+    (void) ngx_http_select_listener_host(whole, &host);
+
+    (void) ngx_snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%Z", address,
+                        host.data + host.len);
+    endpoint[sizeof(endpoint) - 1] = '\0';
+
+    ngx_http_select_listener_connect(l, (const char *) endpoint);
+}
+
+
+static void
+ngx_http_select_listener_connect(ngx_http_select_listener_t *l,
+    const char *endpoint)
+{
+    const char             *why;
+    ngx_uint_t              next;
+    ngx_http_select_sub_t  *sub;
+
+    next = l->subs[l->current].socket == NULL ? l->current : !l->current;
+    sub = &l->subs[next];
+
+    ngx_http_select_sub_close(sub);
+
+    why = ngx_http_select_sub_open(sub, endpoint, l->log);
+
+    if (why != NULL) {
+        ngx_http_select_listener_fail(l, why, NGX_HTTP_SELECT_RETRY);
+        return;
+    }
+
+    if (l->failing) {
+        l->failing = 0;
+        ngx_log_error(NGX_LOG_NOTICE, l->log, 0,
+                      "KV events of worker %uL rank %uD: listening",
+                      l->rank->worker_id, l->rank->dp_rank);
+    }
+
+    l->patience = l->state != NGX_HTTP_SELECT_ACTIVE
+                  ? NGX_HTTP_SELECT_SILENCE_NEW
+                  : ngx_min(2 * l->patience, NGX_HTTP_SELECT_SILENCE_MAX);
+
+    l->current = next;
+    l->opened = ngx_current_msec;
+    l->state = NGX_HTTP_SELECT_ACTIVE;
+}
+
+
+/* A renewal that fails is no failure: the old socket is there still. */
+
+static void
+ngx_http_select_listener_fail(ngx_http_select_listener_t *l, const char *why,
+    ngx_msec_t patience)
+{
+    if (l->subs[l->current].socket != NULL) {
+        return;
+    }
+
+    l->state = NGX_HTTP_SELECT_FAILED;
+    l->patience = patience;
+
+    if (!l->failing) {
+        l->failing = 1;
+        ngx_log_error(NGX_LOG_ERR, l->log, 0,
+                      "KV events of worker %uL rank %uD: %s; trying again "
+                      "every %M ms", l->rank->worker_id, l->rank->dp_rank,
+                      why, patience);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_select_listener_due(ngx_http_select_listener_t *l, ngx_msec_t now)
+{
+    if (now - l->opened >= NGX_HTTP_SELECT_OVERLAP) {
+        ngx_http_select_sub_close(&l->subs[!l->current]);
+    }
+
+    return l->state != NGX_HTTP_SELECT_PENDING && l->name == NULL
+           && now - l->since >= l->patience;
+}
+
+
+ngx_uint_t
+ngx_http_select_listener_receive(ngx_http_select_listener_t *l, ngx_uint_t n,
+    uint64_t deadline, uint64_t *counts)
+{
+    int         rc;
+    ngx_uint_t  i, more;
+
+    for ( /* void */ ; n > 0; n--) {
+        more = 0;
+
+        for (i = 0; i < 2; i++) {
+            if (l->subs[i].socket == NULL) {
+                continue;
+            }
+
+            rc = ngx_http_select_listener_message(l, &l->subs[i], counts);
+
+            if (rc < 0) {
+                ngx_http_select_sub_close(&l->subs[i]);
+                ngx_http_select_listener_fail(l, "receiving failed",
+                                              NGX_HTTP_SELECT_RETRY);
+            }
+
+            more |= (rc > 0);
+        }
+
+        if (!more) {
+            return 0;
+        }
+
+        if (sel_clock_ns() >= deadline) {
+            break;
+        }
+    }
+
+    return 1;
+}
+
+
+/* Takes one message: 1 done, 0 there is none, -1 the socket is of no use. */
+
+static int
+ngx_http_select_listener_message(ngx_http_select_listener_t *l,
+    ngx_http_select_sub_t *sub, uint64_t *counts)
+{
+    int         n;
+    sel_str_t   frames[NGX_HTTP_SELECT_FRAMES];
+    uint64_t    own[SEL_KV_COUNTS];
+    ngx_uint_t  i;
+
+    n = ngx_http_select_sub_receive(sub, frames);
+
+    if (n <= 0) {
+        return n;
+    }
+
+    ngx_memzero(own, sizeof(own));
+
+    (void) sel_kv_feed_message(l->feed, frames, (uint32_t) n, &l->sink, own);
+
+    if (l->subs[!l->current].socket != NULL) {
+        own[SEL_KV_OLD] = 0;            /* it comes twice */
+    }
+
+    ngx_http_select_listener_tell(l, own);
+
+    for (i = 0; i < SEL_KV_COUNTS; i++) {
+        counts[i] += own[i];
+    }
+
+    if (sub == &l->subs[l->current]) {
+        l->since = ngx_current_msec;
+        l->patience = NGX_HTTP_SELECT_SILENCE;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_select_listener_tell(ngx_http_select_listener_t *l,
+    const uint64_t *counts)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < SEL_KV_COUNTS; i++) {
+
+        if (counts[i] == 0
+            || !((NGX_HTTP_SELECT_TOLD & ~l->told) >> i & 1))
+        {
+            continue;
+        }
+
+        l->told |= 1ull << i;
+
+        ngx_log_error(NGX_LOG_WARN, l->log, 0,
+                      "KV events of worker %uL rank %uD: %s; this is counted "
+                      "and not logged again", l->rank->worker_id,
+                      l->rank->dp_rank, ngx_http_select_helps[i]);
+    }
+}
