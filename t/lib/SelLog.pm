@@ -94,7 +94,7 @@ sub _scan {
 
     # in order: a new process may have the pid of one that left
 
-    while ($text =~ /\[notice\] (?:
+    while ($text =~ /\[notice\]\ (?:
             .*:\ start\ worker\ process\ (\d+)
             | (\d+)\#.*:\ gracefully\ shutting\ down
         )$/xmg)
