@@ -65,7 +65,11 @@ sel_table_upwards_by(sel_table_t *table, uint32_t budget, uint32_t width)
 
             sel_table_move(table, p, sel_table_key(p) - 1, width);
 
-        } else if (budget == 1 && pos != 0) {
+        } else if (pos == 0) {
+            table->low = table->high;
+            return;
+
+        } else if (budget == 1) {
             table->last = sel_table_first_key(table->low, pos) - 1;
         }
     }
@@ -86,7 +90,7 @@ sel_table_downwards(sel_table_t *table, uint32_t budget)
 
 /*
  * The smallest key at its high home is in the first used slot behind the high
- * home of `last`, apart from keys up to `last` that lie there.
+ * home that comes after `last`, apart from keys up to `last` that lie there.
  */
 
 static inline void
@@ -98,8 +102,8 @@ sel_table_downwards_by(sel_table_t *table, uint32_t budget,
 
     for ( ; budget != 0; budget--) {
 
-        pos = (uint32_t) (((unsigned __int128) table->last * table->high)
-                          >> 64);
+        pos = (uint32_t) (((unsigned __int128) (table->last + 1)
+                           * table->high) >> 64);
         p = sel_table_at(table, pos, width);
 
         while (sel_table_used(p) && sel_table_key(p) <= table->last) {
@@ -125,6 +129,10 @@ sel_table_downwards_by(sel_table_t *table, uint32_t budget,
         }
 
         sel_table_move(table, p, sel_table_key(p), width);
+
+        if (budget == 0) {
+            return;
+        }
     }
 }
 

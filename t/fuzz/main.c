@@ -3,7 +3,7 @@
  * of a corpus, as a regression test, and then over FUZZ_RUNS random mutations
  * of them.  Prints TAP: a line a file, one for the mutations.  SEL_SEED
  * repeats a run; FUZZ_FROM starts it at a certain mutation, whose number is
- * printed when the target dies.
+ * printed when the target dies; FUZZ_SAVE writes the input to a file.
  */
 
 #include <signal.h>
@@ -115,6 +115,24 @@ mutate(uint8_t *data, size_t size, const input_t *other, uint64_t *state)
 }
 
 
+/* FUZZ_SAVE names a file for the input, so that one that kills is kept. */
+
+static void
+save_input(const uint8_t *data, size_t size)
+{
+    FILE        *file;
+    const char  *name;
+
+    name = getenv("FUZZ_SAVE");
+    file = name != NULL ? fopen(name, "wb") : NULL;
+
+    if (file != NULL) {
+        fwrite(data, 1, size, file);
+        fclose(file);
+    }
+}
+
+
 static void
 run_mutations(const input_t *inputs, size_t n, unsigned long runs,
     unsigned long from, uint64_t seed)
@@ -154,6 +172,7 @@ run_mutations(const input_t *inputs, size_t n, unsigned long runs,
         }
 
         memcpy(exact, data, size);
+        save_input(exact, size);
         (void) LLVMFuzzerTestOneInput(exact, size);
         free(exact);
     }
