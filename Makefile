@@ -76,7 +76,18 @@ $(foreach room,core index schedule kv_events service,\
     $(eval $(call unit_rules,$(room),obj,,asan)))
 $(eval $(call unit_rules,state,crash,-DSEL_CRASH_TEST,asan-crash))
 
+# The number lists once more without SSE2.
+
+$(BUILD)/unit/core/%-portable: t/unit/core/%.c $(wildcard t/unit/*.h) \
+        $(call lib_sources,core) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -DSEL_JSON_PORTABLE -It/unit -o $@ $< \
+	    $(filter src/%.c,$^) -lcmocka -ljansson $(LIBS)
+
 UNIT_ASAN := $(patsubst $(BUILD)/unit/%,$(BUILD)/unit-asan/%,$(UNIT))
+
+
+UNIT += $(patsubst %,$(BUILD)/unit/core/%-portable,json_lists json_runs)
 
 
 # Fuzz targets: t/fuzz/fuzz_NAME.c over t/fuzz/corpus/NAME.  With gcc they run

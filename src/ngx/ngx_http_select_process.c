@@ -171,6 +171,7 @@ ngx_http_select_process_stop(void)
     ngx_http_select_listeners_stop();
 
     sel_index_destroy(p->service.index);
+    sel_service_free(&p->service);
 
     if (p->values != NULL
         && !sel_proc_has_twin(p->service.zone, p->service.proc,

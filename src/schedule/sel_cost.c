@@ -12,6 +12,8 @@
 #include "schedule/sel_cost.h"
 
 
+static uint64_t sel_cost_whole(double value);
+static uint64_t sel_cost_sum(uint64_t a, uint64_t b);
 static double sel_cost_one(const sel_cost_settings_t *settings,
     const sel_cost_prompt_t *prompt, uint64_t least_prefill,
     const sel_candidate_t *candidate);
@@ -26,7 +28,25 @@ sel_cost_cached_tokens(const sel_cost_settings_t *settings,
     blocks = 1.0 * candidate->device + settings->host_weight * candidate->host
              + settings->disk_weight * candidate->disk;
 
-    return (uint64_t) round(blocks * block_size);
+    return sel_cost_whole(blocks * block_size);
+}
+
+
+/* Half away from zero; numbers beyond u64 become the largest. */
+
+static uint64_t
+sel_cost_whole(double value)
+{
+    value = round(value);
+
+    return value < 0x1p64 ? (uint64_t) value : UINT64_MAX;
+}
+
+
+static uint64_t
+sel_cost_sum(uint64_t a, uint64_t b)
+{
+    return a + b >= a ? a + b : UINT64_MAX;
 }
 
 
@@ -84,9 +104,9 @@ sel_cost_one(const sel_cost_settings_t *settings,
     if (settings->track_prefill_tokens) {
         cached = sel_cost_cached_tokens(settings, prompt->block_size,
                                         candidate);
-        raw = (double) (candidate->prefill_tokens
-                        + (cached > prompt->isl_tokens ? cached
-                                                       : prompt->isl_tokens))
+        raw = (double) sel_cost_sum(candidate->prefill_tokens,
+                                    cached > prompt->isl_tokens
+                                    ? cached : prompt->isl_tokens)
               / block_size;
 
         if (settings->overlap_score_credit_decay != 0) {
@@ -122,6 +142,6 @@ sel_cost_decode_blocks(const sel_cost_prompt_t *prompt,
     tail = blocks > prompt->tracked_blocks ? blocks - prompt->tracked_blocks
                                            : 0;
 
-    return (uint64_t) round(candidate->active_blocks)
-           + candidate->new_blocks + tail;
+    return sel_cost_sum(sel_cost_whole(candidate->active_blocks),
+                        sel_cost_sum(candidate->new_blocks, tail));
 }

@@ -35,7 +35,8 @@ typedef struct {
     uint32_t  host;                 /* further blocks in host memory */
     uint32_t  disk;                 /* further blocks on disk or outside */
     uint64_t  prefill_tokens;       /* being prefilled now */
-    double    active_blocks;        /* in use by active requests */
+    double    active_blocks;        /* in use by active requests, a whole
+                                       number: the books round it */
     uint64_t  new_blocks;           /* that this prompt would add */
     uint64_t  active_requests;
     double    preferred_taints;     /* sum of the weights that apply */

@@ -6,6 +6,8 @@ static uint32_t sel_pick_lowest(const sel_candidate_t *candidates, uint32_t n,
     sel_random_t *random);
 static uint32_t sel_pick_sampled(const sel_candidate_t *candidates, uint32_t n,
     double temperature, sel_random_t *random);
+static double sel_pick_weight(double cost, double low, double high,
+    double temperature);
 
 
 uint32_t
@@ -49,11 +51,17 @@ sel_pick_lowest(const sel_candidate_t *candidates, uint32_t n,
 }
 
 
+/*
+ * Costs are normalised to 0 .. 1 first, halved where their difference is
+ * beyond a double, so that neither a huge spread nor an odd temperature makes
+ * them lose their order.
+ */
+
 static uint32_t
 sel_pick_sampled(const sel_candidate_t *candidates, uint32_t n,
     double temperature, sel_random_t *random)
 {
-    double    low, high, range, sum, left;
+    double    low, high, scale, sum, left;
     uint32_t  i;
 
     low = high = candidates[0].cost;
@@ -63,26 +71,27 @@ sel_pick_sampled(const sel_candidate_t *candidates, uint32_t n,
         high = fmax(high, candidates[i].cost);
     }
 
-    range = (high - low) * temperature;
-
-    if (!isfinite(range)) {
-        return sel_pick_lowest(candidates, n, random);
-    }
-
-    if (range == 0) {
+    if (low == high) {
         return (uint32_t) sel_random_below(random, n);
     }
 
+    if (!isfinite(high)) {
+        return sel_pick_lowest(candidates, n, random);
+    }
+
+    scale = isfinite(high - low) ? 1 : 0.5;
     sum = 0;
 
     for (i = 0; i < n; i++) {
-        sum += exp(-((candidates[i].cost - low) / range));
+        sum += sel_pick_weight(candidates[i].cost * scale, low * scale,
+                               high * scale, temperature);
     }
 
     left = sel_random_unit(random) * sum;
 
     for (i = 0; i < n - 1; i++) {
-        left -= exp(-((candidates[i].cost - low) / range));
+        left -= sel_pick_weight(candidates[i].cost * scale, low * scale,
+                                high * scale, temperature);
 
         if (left <= 0) {
             break;
@@ -90,4 +99,15 @@ sel_pick_sampled(const sel_candidate_t *candidates, uint32_t n,
     }
 
     return i;
+}
+
+
+static double
+sel_pick_weight(double cost, double low, double high, double temperature)
+{
+    double  place;
+
+    place = (cost - low) / (high - low);
+
+    return place == 0 ? 1 : exp(-(place / temperature));
 }

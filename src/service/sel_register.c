@@ -3,7 +3,7 @@
 
 
 /* how many missing rank endpoints are named one by one */
-#define SEL_REASONS_RANKS  16
+#define SEL_REASONS_RANKS  256
 
 
 static bool sel_register_members(const sel_service_t *service,
@@ -112,8 +112,9 @@ sel_register_members(const sel_service_t *service, sel_arena_t *arena,
 
     if (missing > SEL_REASONS_RANKS
         && !sel_register_reason(reasons, sel_arena_printf(arena,
-                "kv_events endpoint is required for %u more ranks",
-                missing - SEL_REASONS_RANKS)))
+                "kv_events endpoint is required for %u more rank%s",
+                missing - SEL_REASONS_RANKS,
+                missing - SEL_REASONS_RANKS == 1 ? "" : "s")))
     {
         return false;
     }

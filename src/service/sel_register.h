@@ -13,7 +13,7 @@
 
 
 /* Sentences, NULL-ended; the first `n` are used. */
-#define SEL_REASONS_MAX  24
+#define SEL_REASONS_MAX  272
 
 typedef struct {
     uint32_t  n;

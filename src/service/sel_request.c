@@ -4,6 +4,7 @@
 
 static bool sel_read_taints(sel_json_t *json, void *field);
 static bool sel_read_agent_headers(sel_json_t *json, void *field);
+static bool sel_read_strings(sel_json_t *json);
 static bool sel_check_override(sel_json_t *json, void *record);
 static bool sel_read_body(sel_json_t *json, sel_select_body_t *body,
     uint32_t members);
@@ -229,16 +230,41 @@ sel_read_taints(sel_json_t *json, void *field)
 static bool
 sel_read_agent_headers(sel_json_t *json, void *field)
 {
-    int             rc;
-    sel_str_t       name;
-    sel_str_list_t  values;
+    int        rc;
+    sel_str_t  name;
 
     if (!sel_json_object_begin(json)) {
         return false;
     }
 
     while ((rc = sel_json_object_next(json, &name)) == 1) {
-        if (!sel_json_string_list(json, &values)) {
+        if (!sel_read_strings(json)) {
+            return false;
+        }
+    }
+
+    return rc == 0;
+}
+
+
+/* An array of strings that nobody wants. */
+
+static bool
+sel_read_strings(sel_json_t *json)
+{
+    int  rc;
+
+    if (!sel_json_array_begin(json)) {
+        return false;
+    }
+
+    while ((rc = sel_json_array_next(json)) == 1) {
+
+        if (sel_json_peek(json) != SEL_JSON_STRING) {
+            return sel_json_mismatch(json, "a string");
+        }
+
+        if (!sel_json_skip(json)) {
             return false;
         }
     }

@@ -9,6 +9,7 @@
 static bool sel_read_mm_block(sel_json_t *json, sel_mm_block_t *block);
 static bool sel_read_mm_objects(sel_json_t *json, void *field);
 static bool sel_read_offsets(sel_json_t *json, void *field);
+static bool sel_read_offset(sel_json_t *json);
 
 
 typedef struct {
@@ -183,22 +184,42 @@ sel_read_mm_objects(sel_json_t *json, void *field)
 static bool
 sel_read_offsets(sel_json_t *json, void *field)
 {
-    int             rc;
-    sel_u64_list_t  pair;
+    int  rc;
 
     if (!sel_json_array_begin(json)) {
         return false;
     }
 
     while ((rc = sel_json_array_next(json)) == 1) {
-        if (!sel_json_u64_list(json, &pair)) {
+        if (!sel_read_offset(json)) {
             return false;
         }
+    }
 
-        if (pair.n != 2) {
-            return sel_json_fail(json, "invalid length %u, "
-                                 "expected a tuple of size 2", pair.n);
+    return rc == 0;
+}
+
+
+static bool
+sel_read_offset(sel_json_t *json)
+{
+    int       rc;
+    uint32_t  n;
+    uint64_t  value;
+
+    if (!sel_json_array_begin(json)) {
+        return false;
+    }
+
+    for (n = 0; (rc = sel_json_array_next(json)) == 1; n++) {
+        if (!sel_json_u64(json, &value)) {
+            return false;
         }
+    }
+
+    if (rc == 0 && n != 2) {
+        return sel_json_fail(json, "invalid length %u, expected a tuple of "
+                             "size 2", n);
     }
 
     return rc == 0;

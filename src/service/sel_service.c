@@ -1,4 +1,17 @@
+#include <stdlib.h>
 #include "service/sel_service.h"
+
+
+void
+sel_service_free(sel_service_t *service)
+{
+    free(service->scratch.matches);
+    free(service->scratch.depth);
+    free(service->scratch.candidates);
+    free(service->scratch.ranks);
+
+    service->scratch = (sel_scratch_t) { 0 };
+}
 
 
 bool

@@ -42,6 +42,10 @@ typedef struct {
 } sel_service_t;
 
 
+/* Frees the scratch memory; zone, index and view are the host's. */
+void sel_service_free(sel_service_t *service);
+
+
 /* Workers.  Each answers with the record as JSON, in the arena. */
 
 bool sel_worker_register(sel_service_t *service, sel_arena_t *arena,

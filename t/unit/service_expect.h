@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "service_world.h"
+#include "service_calls.h"
 
 
 /* The answer as JSON; free it.  Numbers must fit jansson's 63 bits. */

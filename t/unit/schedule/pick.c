@@ -346,18 +346,23 @@ test_huge_spreads(void **state)
 {
     draw_formula((double[]) { 0, DBL_MAX }, 2, 1, 30000);
     draw_formula((double[]) { DBL_MAX, 0, DBL_MAX / 2 }, 3, 0.5, 30000);
-
-    /* the spread itself is beyond a double */
-    draw_formula((double[]) { -DBL_MAX, 0, DBL_MAX }, 3, 1, 30000);
-
-    /* and one that is the smallest there is */
-    draw_formula((double[]) { 0, 5e-324 }, 2, 0.5, 30000);
+    draw_formula((double[]) { 1, DBL_MAX, 1, 2 }, 4, 1e-4, 30000);
     draw_formula((double[]) { 134, nextafter(134, 200) }, 2, 1, 30000);
 }
 
 
+/* The spread itself is beyond a double, or its product with temperature. */
 static void
-test_odd_temperatures(void **state)
+test_overflow(void **state)
+{
+    draw_formula((double[]) { DBL_MAX, 0, DBL_MAX / 2 }, 3, 2, 30000);
+    draw_formula((double[]) { -DBL_MAX, 0, DBL_MAX }, 3, 1, 30000);
+}
+
+
+/* A spread, or a temperature, or their product, that is next to nothing. */
+static void
+test_underflow(void **state)
 {
     uint32_t  i;
 
@@ -366,10 +371,17 @@ test_odd_temperatures(void **state)
     /* as good as 0: the cheapest, equal ones alike */
     for (i = 0; i < sel_countof(small); i++) {
         draw_formula((double[]) { 12, 10, 18, 10 }, 4, small[i], 10000);
-        draw_formula((double[]) { 1, DBL_MAX, 1, 2 }, 4, small[i], 10000);
+        draw_formula((double[]) { 10, 10.02, 10, 10.01 }, 4, small[i], 10000);
         draw_formula((double[]) { 0, 5e-324, 0, 5e-324 }, 4, small[i], 10000);
     }
 
+    draw_formula((double[]) { 0, 5e-324 }, 2, 0.5, 30000);
+}
+
+
+static void
+test_hot(void **state)
+{
     /* without bound: all alike */
     draw_formula((double[]) { 12, 10, 18, 10 }, 4, 1e300, 10000);
     draw_formula((double[]) { 12, 10, 18, 10 }, 4, DBL_MAX, 10000);
@@ -411,7 +423,9 @@ main(void)
         cmocka_unit_test(test_equal_costs),
         cmocka_unit_test(test_one),
         cmocka_unit_test(test_huge_spreads),
-        cmocka_unit_test(test_odd_temperatures),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_underflow),
+        cmocka_unit_test(test_hot),
         cmocka_unit_test(test_infinite_costs)
     };
 

@@ -23,7 +23,8 @@ static world_t     a;
 
 #define RECORD(id, start, size)                                               \
     "{\"worker_id\":" id ",\"endpoint\":\"e\",\"block_size\":16,"             \
-    "\"data_parallel_start_rank\":" start ",\"data_parallel_size\":" size ","  \
+    "\"data_parallel_start_rank\":" start ","                                 \
+    "\"data_parallel_size\":" size ","                                        \
     "\"kv_events_endpoints\":{\"0\":\"tcp://h:1\",\"1\":\"tcp://h:2\","       \
     "\"2\":\"tcp://h:3\",\"3\":\"tcp://h:4\"}}"
 

@@ -11,7 +11,7 @@
 
 #include "metrics_page.h"
 #include "state_test.h"
-#include "service_world.h"
+#include "service_expect.h"
 
 
 static sel_zone_t  zone;

@@ -19,13 +19,62 @@
 #define STEPS    12
 
 
+/*
+ * A random change of the blocks of one prompt, in a rank of which bits tells
+ * what it holds; false when it removes what is not there.
+ */
+static bool
+some_change(sel_index_change_t *change, uint32_t *bits)
+{
+    bool      known;
+    uint32_t  i, family, first;
+
+    static uint64_t  blocks[MODEL_BLOCKS], externals[MODEL_BLOCKS];
+
+    memset(change, 0, sizeof(*change));
+    change->block = blocks;
+    change->external = externals;
+    family = below(MODEL_FAMILIES);
+    first = 0;
+    known = true;
+
+    if (below(20) == 0) {
+        change->kind = SEL_INDEX_CLEARED;
+        memset(bits, 0, MODEL_FAMILIES * sizeof(*bits));
+        return true;
+    }
+
+    change->kind = below(3) ? SEL_INDEX_STORED : SEL_INDEX_REMOVED;
+
+    if (change->kind == SEL_INDEX_REMOVED) {
+        first = below(MODEL_BLOCKS);
+    }
+
+    change->n = 1 + below(MODEL_BLOCKS - first);
+
+    for (i = 0; i < change->n; i++) {
+        blocks[i] = model_block(family, first + i);
+        externals[i] = blocks[i] ^ UINT64_MAX;
+
+        if (change->kind == SEL_INDEX_STORED) {
+            bits[family] |= 1u << i;
+
+        } else {
+            known &= bits[family] >> (first + i) & 1;
+            bits[family] &= ~(1u << (first + i));
+        }
+    }
+
+    return known;
+}
+
+
 /* An event on the stream of a rank that this process knows. */
 static void
 step_event(uint32_t w)
 {
     bool                 known;
-    uint32_t             id, i, n, r, rank, family, first, *bits;
-    uint64_t             blocks[MODEL_BLOCKS], externals[MODEL_BLOCKS];
+    uint32_t             id, r, rank;
     sel_index_result_t   result;
     world_listener_t    *listener;
     sel_index_change_t   change;
@@ -41,42 +90,7 @@ step_event(uint32_t w)
     }
 
     rank = below(3) ? r : below(MODEL_RANKS);
-    family = below(MODEL_FAMILIES);
-    bits = &model.worlds[w].blocks[id][rank][family];
-    memset(&change, 0, sizeof(change));
-    change.block = blocks;
-    change.external = externals;
-    known = true;
-
-    if (below(20) == 0) {
-        change.kind = SEL_INDEX_CLEARED;
-        memset(model.worlds[w].blocks[id][rank], 0,
-               sizeof(model.worlds[w].blocks[id][rank]));
-
-    } else if (below(3) != 0) {
-        change.kind = SEL_INDEX_STORED;
-        change.n = n = 1 + below(MODEL_BLOCKS);
-
-        for (i = 0; i < n; i++) {
-            blocks[i] = model_block(family, i);
-            externals[i] = blocks[i] ^ UINT64_MAX;
-        }
-
-        *bits |= (1u << n) - 1;
-
-    } else {
-        change.kind = SEL_INDEX_REMOVED;
-        first = below(MODEL_BLOCKS);
-        change.n = n = 1 + below(MODEL_BLOCKS - first);
-
-        for (i = 0; i < n; i++) {
-            externals[i] = model_block(family, first + i) ^ UINT64_MAX;
-            known &= *bits >> (first + i) & 1;
-        }
-
-        *bits &= ~(((1u << n) - 1) << first);
-    }
-
+    known = some_change(&change, model.worlds[w].blocks[id][rank]);
     result = listener->sink.apply(listener->sink.data, rank, &change);
 
     /* a rank that was never heard of may be told apart from an empty one */

@@ -224,6 +224,52 @@ test_decode_blocks(void **state)
 }
 
 
+/* Bodies, and what is said of them; "=": what /select says. */
+static const struct {
+    const char  *ask;
+    const char  *select;        /* NULL: answered */
+    const char  *scores;
+} rules[] = {
+    { "{}", "block_hashes is required without token_ids", "=" },
+    { "{\"isl_tokens\":0,\"sequence_hashes\":[1,2]}",
+      "block_hashes is required without token_ids", "=" },
+    { "{\"token_ids\":null,\"block_hashes\":null,\"isl_tokens\":4}",
+      "block_hashes is required without token_ids", "=" },
+    { "{\"block_hashes\":[1],\"isl_tokens\":0}",
+      "sequence_hashes is required without token_ids", "=" },
+    { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2]}",
+      "isl_tokens is required without token_ids", "=" },
+    { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2],"
+      "\"isl_tokens\":0}", "isl_tokens must be greater than 0", "=" },
+    { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2],"
+      "\"isl_tokens\":16}",
+      "block_hashes length 1 must match sequence_hashes length 2", "=" },
+    { "{\"block_hashes\":[1,2,3],\"sequence_hashes\":[],"
+      "\"isl_tokens\":16}",
+      "block_hashes length 3 must match sequence_hashes length 0", "=" },
+    { "{\"block_hashes\":[],\"sequence_hashes\":[],\"isl_tokens\":16}",
+      NULL, NULL },
+
+    /* no tokens in the array that decides */
+    { "{\"token_ids\":[]}", "isl_tokens must be greater than 0", NULL },
+    { "{\"token_ids\":[],\"block_hashes\":[1],\"sequence_hashes\":[1],"
+      "\"isl_tokens\":16}", "isl_tokens must be greater than 0", NULL },
+    { "{\"mm_routing_info\":{\"routing_token_ids\":[]},"
+      "\"token_ids\":[]}", "isl_tokens must be greater than 0", NULL },
+    { "{\"mm_routing_info\":{\"routing_token_ids\":[]}}",
+      "block_hashes is required without token_ids", "=" },
+    { "{\"mm_routing_info\":{\"routing_token_ids\":[]},"
+      "\"block_hashes\":[1],\"sequence_hashes\":[1],\"isl_tokens\":16}",
+      NULL, NULL },
+
+    /* hashes beside tokens are not looked at */
+    { "{\"token_ids\":[1],\"block_hashes\":[1],\"isl_tokens\":0}", NULL,
+      NULL },
+    { "{\"mm_routing_info\":{\"routing_token_ids\":[1]},"
+      "\"token_ids\":[],\"isl_tokens\":0}", NULL, NULL }
+};
+
+
 /* In the order of the API, for both routes that have a prompt. */
 static void
 test_prompt_rules(void **state)
@@ -231,50 +277,6 @@ test_prompt_rules(void **state)
     bool         scores;
     size_t       i;
     const char  *fault;
-
-    static const struct {
-        const char  *ask;
-        const char  *select;        /* NULL: answered */
-        const char  *scores;
-    } rows[] = {
-        { "{}", "block_hashes is required without token_ids", "=" },
-        { "{\"isl_tokens\":0,\"sequence_hashes\":[1,2]}",
-          "block_hashes is required without token_ids", "=" },
-        { "{\"token_ids\":null,\"block_hashes\":null,\"isl_tokens\":4}",
-          "block_hashes is required without token_ids", "=" },
-        { "{\"block_hashes\":[1],\"isl_tokens\":0}",
-          "sequence_hashes is required without token_ids", "=" },
-        { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2]}",
-          "isl_tokens is required without token_ids", "=" },
-        { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2],"
-          "\"isl_tokens\":0}", "isl_tokens must be greater than 0", "=" },
-        { "{\"block_hashes\":[1],\"sequence_hashes\":[1,2],"
-          "\"isl_tokens\":16}",
-          "block_hashes length 1 must match sequence_hashes length 2", "=" },
-        { "{\"block_hashes\":[1,2,3],\"sequence_hashes\":[],"
-          "\"isl_tokens\":16}",
-          "block_hashes length 3 must match sequence_hashes length 0", "=" },
-        { "{\"block_hashes\":[],\"sequence_hashes\":[],\"isl_tokens\":16}",
-          NULL, NULL },
-
-        /* no tokens in the array that decides */
-        { "{\"token_ids\":[]}", "isl_tokens must be greater than 0", NULL },
-        { "{\"token_ids\":[],\"block_hashes\":[1],\"sequence_hashes\":[1],"
-          "\"isl_tokens\":16}", "isl_tokens must be greater than 0", NULL },
-        { "{\"mm_routing_info\":{\"routing_token_ids\":[]},"
-          "\"token_ids\":[]}", "isl_tokens must be greater than 0", NULL },
-        { "{\"mm_routing_info\":{\"routing_token_ids\":[]}}",
-          "block_hashes is required without token_ids", "=" },
-        { "{\"mm_routing_info\":{\"routing_token_ids\":[]},"
-          "\"block_hashes\":[1],\"sequence_hashes\":[1],\"isl_tokens\":16}",
-          NULL, NULL },
-
-        /* hashes beside tokens are not looked at */
-        { "{\"token_ids\":[1],\"block_hashes\":[1],\"isl_tokens\":0}", NULL,
-          NULL },
-        { "{\"mm_routing_info\":{\"routing_token_ids\":[1]},"
-          "\"token_ids\":[],\"isl_tokens\":0}", NULL, NULL }
-    };
 
     /* nobody to ask is told first */
     assert_false(world_select(&a, "{}"));
@@ -288,21 +290,21 @@ test_prompt_rules(void **state)
     world_expect_fault(&a, SEL_FAULT_NOT_READY, "no schedulable workers for "
                        "model=default routing_group=g");
 
-    for (i = 0; i < 2 * sel_countof(rows); i++) {
+    for (i = 0; i < 2 * sel_countof(rules); i++) {
         scores = i % 2;
-        fault = scores ? rows[i / 2].scores : rows[i / 2].select;
+        fault = scores ? rules[i / 2].scores : rules[i / 2].select;
 
         if (fault == NULL) {
-            if (!world_ask(&a, !scores, &settings, rows[i / 2].ask)) {
-                fail_msg("%s: %s", rows[i / 2].ask, a.fault.text);
+            if (!world_ask(&a, !scores, &settings, rules[i / 2].ask)) {
+                fail_msg("%s: %s", rules[i / 2].ask, a.fault.text);
             }
 
             continue;
         }
 
-        assert_false(world_ask(&a, !scores, &settings, rows[i / 2].ask));
+        assert_false(world_ask(&a, !scores, &settings, rules[i / 2].ask));
         world_expect_fault(&a, SEL_FAULT_BAD_REQUEST,
-                           strcmp(fault, "=") == 0 ? rows[i / 2].select
+                           strcmp(fault, "=") == 0 ? rules[i / 2].select
                                                    : fault);
     }
 

@@ -229,7 +229,7 @@ test_pinned(void **state)
 }
 
 
-/* A target that may serve is the only candidate, else it is as good as none. */
+/* A target that may serve is the only candidate, else it counts as none. */
 static void
 test_affinity(void **state)
 {

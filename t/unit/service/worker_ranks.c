@@ -52,7 +52,8 @@ end(void **state)
 /* A worker's record with ranks from start on; extra members begin with ",". */
 #define WORKER(id, start, size, endpoints, extra)                             \
     "{\"worker_id\":" id ",\"endpoint\":\"http://e\",\"block_size\":16,"      \
-    "\"data_parallel_start_rank\":" start ",\"data_parallel_size\":" size ","  \
+    "\"data_parallel_start_rank\":" start ","                                 \
+    "\"data_parallel_size\":" size ","                                        \
     "\"kv_events_endpoints\":{" endpoints "}" extra "}"
 
 #define E0  "\"0\":\"tcp://h:1\""

@@ -1,7 +1,7 @@
 /*
  * Registering, changing and deleting workers, seen by two processes on one
- * zone.  Without it the processes could disagree about who may serve, or an answer could
- * tell of something that was not stored.
+ * zone.  Without it the processes could disagree about who may serve, or an
+ * answer could tell of something that was not stored.
  */
 
 #include <setjmp.h>
@@ -67,7 +67,7 @@ patch(world_t *world, uint64_t worker_id, const char *text,
 }
 
 
-#define EP         "\"endpoint\":\"http://e\""
+#define EP  "\"endpoint\":\"http://e\""
 
 
 static void
@@ -167,6 +167,18 @@ test_stale_views(void **state)
 
 
 static void
+expect_count(const char *model_name, const char *group, size_t expected)
+{
+    json_t  *root;
+
+    (void) world_list(&b, model_name, group);
+    root = world_json(&b);
+    assert_int_equal(json_array_size(root), expected);
+    json_decref(root);
+}
+
+
+static void
 test_list(void **state)
 {
     char     text[256];
@@ -212,21 +224,9 @@ test_list(void **state)
 
     json_decref(root);
 
-    (void) world_list(&b, "a", NULL);
-    root = world_json(&b);
-    assert_int_equal(json_array_size(root), 9);
-    json_decref(root);
-
-    (void) world_list(&b, NULL, "x");
-    root = world_json(&b);
-    assert_int_equal(json_array_size(root), 6);
-    json_decref(root);
-
-    (void) world_list(&b, "a", "");
-    root = world_json(&b);
-    assert_int_equal(json_array_size(root), 3);
-    json_decref(root);
-
+    expect_count("a", NULL, 9);
+    expect_count(NULL, "x", 6);
+    expect_count("a", "", 3);
     assert_string_equal(world_list(&b, "A", NULL), "[]");
     assert_string_equal(world_list(&b, "a", "x"), "[]");
     assert_string_equal(world_list(&b, "", ""), "[]");
