@@ -125,10 +125,16 @@ SO := $(BUILD)/ngx_http_select_module.so
 MODULE_SOURCES := ngx_select_module.c $(wildcard src/*/*.c)
 
 .PHONY: build
-build: deps-build $(SO)                    ## the module; ends with nginx -t
-	@mkdir -p $(BUILD)/run
-	@sed 's|build/|$(BUILD)/|' conf/nginx.conf > $(BUILD)/run/check.conf
-	$(NGINX) -p $(CURDIR) -c $(BUILD)/run/check.conf -t -q
+build: deps-build $(SO)         ## the module; ends with nginx -t
+	@$(call conf,check.conf)
+	$(NGINX) -p $(CURDIR) -c $(abspath $(BUILD))/run/check.conf -t -q
+
+# conf/nginx.conf for this build directory
+
+define conf
+mkdir -p $(BUILD)/run; sed 's|build/|$(BUILD)/|' conf/nginx.conf \
+    > $(BUILD)/run/$(1)
+endef
 
 # configure runs again when a file comes or goes
 
@@ -168,8 +174,9 @@ stop:                           ## ends what `make demo` left running
 	$(PYTHON) conf/demo/demo.py --build $(BUILD) --stop
 
 run: deps-build $(SO)           ## the selector alone, in the foreground
-	@mkdir -p $(BUILD)/run
-	exec $(NGINX) -p $(CURDIR) -c conf/nginx.conf -g 'daemon off;'
+	@$(call conf,foreground.conf)
+	exec $(NGINX) -p $(CURDIR) -c $(abspath $(BUILD))/run/foreground.conf \
+	    -g 'daemon off;'
 
 
 # Tests.  The genuine Test::Nginx runs the data-driven suites where it is

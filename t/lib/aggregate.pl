@@ -95,18 +95,16 @@ sub run_apart {
     my ($code) = @_;
 
     become_subreaper();
-    pipe my $from, my $to or die "pipe: $!";
+    open my $result, '+>', undef or die "temporary file: $!";
 
     my $inner = fork // die "fork: $!";
 
     if ($inner == 0) {
-        close $from;
-        print $to JSON::PP->new->encode($code->());
-        close $to;
+        print $result JSON::PP->new->encode($code->());
+        close $result;
         exit 0;
     }
 
-    close $to;
     local @SIG{qw(INT TERM)} = (sub { kill TERM => $inner }) x 2;
 
     while ((my $pid = waitpid -1, 0) != $inner) {
@@ -114,7 +112,8 @@ sub run_apart {
     }
 
     local $/;
-    my $sum = eval { JSON::PP->new->decode(<$from>) } // {
+    seek $result, 0, 0;
+    my $sum = eval { JSON::PP->new->decode(<$result>) } // {
         passed   => 0,
         failed   => 1,
         failures => [ { title => 'the run', words => ['was broken off'] } ],
