@@ -17,6 +17,7 @@ SANITIZE    := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
                -fno-omit-frame-pointer -O1 -Wno-maybe-uninitialized
 
 # The rooms a unit test of a room may be linked with: its own and those below.
+# With a room comes what verifies it: t/check/ROOM, no part of the module.
 LINK_core      := core
 LINK_index     := core index
 LINK_state     := core state
@@ -24,33 +25,36 @@ LINK_schedule  := core schedule
 LINK_kv_events := core index kv_events
 LINK_service   := $(ROOMS)
 
-lib_sources  = $(foreach room,$(1),$(wildcard src/$(room)/*.c))
-lib_objects  = $(patsubst src/%.c,$(BUILD)/$(1)/%.o,$(call lib_sources,$(2)))
-HEADERS     := $(wildcard src/*/*.h)
+lib_sources   = $(foreach room,$(1),$(wildcard src/$(room)/*.c))
+lib_objects   = $(patsubst src/%.c,$(BUILD)/$(1)/%.o,$(call lib_sources,$(2)))
+check_sources = $(foreach room,$(1),$(wildcard t/check/$(room)/*.c))
+test_objects  = $(call lib_objects,$(1),$(2)) \
+                $(patsubst t/%.c,$(BUILD)/$(1)/%.o,$(call check_sources,$(2)))
+HEADERS       := $(wildcard src/*/*.h)
+CHECK_HEADERS := $(wildcard t/check/*/*.h)
 
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 
-# Library objects, once a flavour: obj (plain), crash (with crash points), and
-# both with sanitizers: asan, asan-crash.
+# Objects of the rooms and of their checks, once a flavour: obj (plain), crash
+# (with crash points), and both with sanitizers: asan, asan-crash.
 
-$(BUILD)/obj/%.o: src/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) -c -o $@ $<
+define flavour_rules
+$(BUILD)/$(1)/%.o: src/%.c $(HEADERS)
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_LIB) $(2) -c -o $$@ $$<
 
-$(BUILD)/asan/%.o: src/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) $(SANITIZE) -c -o $@ $<
+$(BUILD)/$(1)/check/%.o: t/check/%.c $(HEADERS) $(CHECK_HEADERS)
+	@mkdir -p $$(@D)
+	$(CC) $(CFLAGS_LIB) $(2) -It/check -c -o $$@ $$<
+endef
 
-$(BUILD)/asan-crash/%.o: src/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) $(SANITIZE) -DSEL_CRASH_TEST -c -o $@ $<
-
-$(BUILD)/crash/%.o: src/%.c $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) -DSEL_CRASH_TEST -c -o $@ $<
+$(eval $(call flavour_rules,obj,))
+$(eval $(call flavour_rules,crash,-DSEL_CRASH_TEST))
+$(eval $(call flavour_rules,asan,$(SANITIZE)))
+$(eval $(call flavour_rules,asan-crash,$(SANITIZE) -DSEL_CRASH_TEST))
 
 
 # Unit tests: t/unit/ROOM/NAME.c is linked with the objects of LINK_ROOM.
@@ -60,16 +64,16 @@ UNIT := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(wildcard t/unit/*/*.c))
 
 define unit_rules
 $(BUILD)/unit/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
-        $$(call lib_objects,$(2),$(LINK_$(1)))
+        $$(call test_objects,$(2),$(LINK_$(1)))
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_LIB) $(3) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
-	    -lcmocka -ljansson $(LIBS)
+	$(CC) $(CFLAGS_LIB) $(3) -It/check -It/unit -o $$@ $$< \
+	    $$(filter %.o,$$^) -lcmocka -ljansson $(LIBS)
 
 $(BUILD)/unit-asan/$(1)/%: t/unit/$(1)/%.c $(wildcard t/unit/*.h) \
-        $$(call lib_objects,$(4),$(LINK_$(1)))
+        $$(call test_objects,$(4),$(LINK_$(1)))
 	@mkdir -p $$(@D)
-	$(CC) $(CFLAGS_LIB) $(SANITIZE) $(3) -It/unit -o $$@ $$< $$(filter %.o,$$^) \
-	    -lcmocka -ljansson $(LIBS)
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) $(3) -It/check -It/unit -o $$@ $$< \
+	    $$(filter %.o,$$^) -lcmocka -ljansson $(LIBS)
 endef
 
 $(foreach room,core index schedule kv_events service,\
@@ -96,16 +100,17 @@ UNIT += $(patsubst %,$(BUILD)/unit/core/%-portable,json_lists json_runs)
 FUZZ := $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
 
 $(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c t/fuzz/fuzz.h \
-        $(call lib_objects,asan,$(ROOMS))
+        $(call test_objects,asan,$(ROOMS))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/unit -It/fuzz -o $@ \
+	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/check -It/unit -It/fuzz -o $@ \
 	    $(filter %.c %.o,$^) -ljansson $(LIBS)
 
-$(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c t/fuzz/fuzz.h $(HEADERS)
+$(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c t/fuzz/fuzz.h $(HEADERS) $(CHECK_HEADERS)
 	@mkdir -p $(@D)
 	clang -fsanitize=fuzzer,address,undefined -g -O1 -std=c11 -D_GNU_SOURCE \
-	    -fno-strict-aliasing -Isrc -It/unit -It/fuzz -o $@ $< \
-	    $(call lib_sources,$(ROOMS)) -ljansson $(LIBS)
+	    -fno-strict-aliasing -Isrc -It/check -It/unit -It/fuzz -o $@ $< \
+	    $(call lib_sources,$(ROOMS)) $(call check_sources,$(ROOMS)) \
+	    -ljansson $(LIBS)
 
 .PHONY: fuzz
 FUZZ_TIME := 60

@@ -121,7 +121,9 @@ ngx_http_select_init_module(ngx_cycle_t *cycle)
 
     ngx_http_select_log_settings(cycle, mcf);
 
-    return ngx_http_select_bells_make(n, cycle->log);
+    ngx_http_select_bells_make(n, cycle->log);
+
+    return NGX_OK;
 }
 
 

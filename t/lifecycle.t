@@ -569,6 +569,28 @@ subtest 'cache manager and cache loader' => sub {
 };
 
 
+# The zone remembers who was schedulable; a worker that was so only because no
+# events were followed has no endpoint to follow.
+
+subtest 'events are turned on by a reload' => sub {
+    my $http = "select_kv_events %s;\n";
+    my $ng = SelService->new(name => 'turned-on',
+        http => sprintf($http, 'off'))->run;
+
+    is $ng->post('/workers', { worker_id => 1, block_size => 4,
+        endpoint => 'http://e' })->json->{lifecycle}, 'schedulable',
+        'no event endpoint is needed';
+
+    $ng->reload(http => sprintf($http, 'on'), gone => 1);
+    $ng->log_like(qr/worker 1 rank 0: no event endpoint is registered/,
+        'its listener fails');
+    $ng->listeners('failed', 1, 'as the page says');
+    is $ng->post('/select', { token_ids => [ 1 ] })->status, 200,
+        'and the worker is there';
+    $ng->finish;
+};
+
+
 subtest 'the master dies' => sub {
     my ($ng, $engine) = start('orphans');
     my @workers = $ng->workers;

@@ -452,3 +452,32 @@ ray:{PLAIN}secret
 > GET /ready
 < 404 ~ <html>
 < Content-Type: text/html
+
+
+
+=== TEST 14: blocks inside exact and regular expression locations
+--- config
+    location = /workers {
+        limit_except GET POST { deny all; }
+        select_service selector;
+    }
+    location ~ /ready$ {
+        if ($http_x_never) { return 400; }
+        select_service selector;
+    }
+    location = /select {
+        limit_except POST { allow all; }
+        select_service selector;
+    }
+--- pipelined_requests
+> POST /workers {"worker_id":1}
+< 201 ~ "worker_id":1,
+
+> GET /workers
+< 200 ~ [{"worker_id":1,
+
+> GET /ready
+< 503 ~ "ready":false
+
+> GET /select
+< 405 ERROR method not allowed

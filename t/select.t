@@ -572,3 +572,19 @@ $::one . <<'STORY'
 > POST /select {"token_ids":[1],"affinity_target":{"worker_id":2}}
 < 200 ~ "worker_id":1,
 STORY
+
+
+
+=== TEST 22: taints of a request are counted
+--- request eval
+my $taints = sub { CORE::join ',', ('"a"') x $_[0] };
+my $weights = sub { CORE::join ',', ('"a":1') x $_[0] };
+my $ask = '> POST /select {"token_ids":[1],"routing_constraints":';
+
+$::three
+    . $ask . '{"required_taints":[' . $taints->(1024) . "]}}\n"
+    . '< 200 ~ "worker_id":1,' . "\n\n"
+    . $ask . '{"required_taints":[' . $taints->(1025) . "]}}\n"
+    . "< 422 ~ at most 1024 required taints\n\n"
+    . $ask . '{"preferred_taints":{' . $weights->(1025) . "}}}\n"
+    . "< 422 ~ more than 1024 preferred taints\n\n"

@@ -1,15 +1,11 @@
 #include "conf/ngx_http_select_env.h"
 
 
-/* a body of the API has at most this many bytes */
-#define NGX_HTTP_SELECT_BODY  (8 * 1024 * 1024)
-
-
+static ngx_uint_t ngx_http_select_no_prefix(ngx_http_core_loc_conf_t *clcf);
 static char *ngx_http_select_defaults(ngx_conf_t *cf,
     ngx_http_select_main_conf_t *mcf, ngx_http_select_loc_conf_t *conf);
 static void ngx_http_select_body_limit(ngx_conf_t *cf,
     ngx_http_core_loc_conf_t *clcf, off_t inherited);
-static void ngx_http_select_compile(ngx_http_select_loc_conf_t *conf);
 
 
 ngx_http_select_handlers_t  ngx_http_select_handlers;
@@ -129,6 +125,9 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         clcf->handler = prev->handler;
     }
 
+    conf->no_prefix = clcf->noname ? prev->no_prefix
+                                   : ngx_http_select_no_prefix(clcf);
+
     conf->body_size = clcf->client_max_body_size;
 
     if (conf->handler != NULL && conf->handler
@@ -137,9 +136,22 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_http_select_body_limit(cf, clcf, prev->body_size);
     }
 
-    ngx_http_select_compile(conf);
+    conf->settings.cost.track_prefill_tokens = conf->track_prefill_tokens;
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_select_no_prefix(ngx_http_core_loc_conf_t *clcf)
+{
+#if (NGX_PCRE)
+    if (clcf->regex != NULL) {
+        return 1;
+    }
+#endif
+
+    return clcf->exact_match || clcf->named;
 }
 
 
@@ -203,27 +215,4 @@ ngx_http_select_body_limit(ngx_conf_t *cf, ngx_http_core_loc_conf_t *clcf,
                       "\"%V\" is below the 8m that the API allows; nginx "
                       "answers larger bodies itself, in HTML", &clcf->name);
     }
-}
-
-
-static void
-ngx_http_select_compile(ngx_http_select_loc_conf_t *conf)
-{
-    sel_route_settings_t  *s;
-
-    s = &conf->settings;
-
-    s->cost.overlap_score_credit = conf->overlap_score_credit;
-    s->cost.overlap_score_credit_decay = conf->overlap_score_credit_decay;
-    s->cost.prefill_load_scale = conf->prefill_load_scale;
-    s->cost.active_request_weight = conf->active_request_weight;
-    s->cost.host_weight = conf->host_cache_weight;
-    s->cost.disk_weight = conf->disk_cache_weight;
-    s->cost.temperature = conf->temperature;
-    s->cost.track_prefill_tokens = conf->track_prefill_tokens;
-
-    s->has_prefill_busy = conf->prefill_busy_threshold != NGX_HTTP_SELECT_OFF;
-    s->prefill_busy = conf->prefill_busy_threshold;
-    s->has_decode_busy = conf->decode_busy_threshold != NGX_HTTP_SELECT_OFF;
-    s->decode_busy = conf->decode_busy_threshold;
 }

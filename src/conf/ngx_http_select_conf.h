@@ -9,6 +9,9 @@
 #include "service/sel_settings.h"
 
 
+/* a body of the API has at most this many bytes */
+#define NGX_HTTP_SELECT_BODY   (8 * 1024 * 1024)
+
 /* marks a floating-point setting that no directive has set */
 #define NGX_HTTP_SELECT_UNSET  (-1.0)
 
@@ -38,17 +41,9 @@ typedef struct {
     off_t                      body_size;   /* client_max_body_size before
                                                we changed it */
     ngx_http_handler_pt    handler;     /* of this very location */
-    double                 overlap_score_credit;
-    double                 overlap_score_credit_decay;
-    double                 prefill_load_scale;
-    double                 active_request_weight;
-    double                 host_cache_weight;
-    double                 disk_cache_weight;
-    double                 temperature;
-    double                 prefill_busy_threshold;
-    double                 decode_busy_threshold;
     ngx_flag_t             track_prefill_tokens;
-    sel_route_settings_t   settings;    /* compiled from the above */
+    sel_route_settings_t   settings;    /* numbers are set in here */
+    unsigned               no_prefix:1; /* the whole URI is the route */
 } ngx_http_select_loc_conf_t;
 
 

@@ -270,9 +270,9 @@ ngx_http_select_env_number(ngx_conf_t *cf, const ngx_http_select_number_t *row,
 
     if (ngx_http_select_weight >= 0
         && (row->offset == offsetof(ngx_http_select_loc_conf_t,
-                                    prefill_load_scale)
+                                    settings.cost.prefill_load_scale)
             || (row->offset == offsetof(ngx_http_select_loc_conf_t,
-                                        overlap_score_credit)
+                                        settings.cost.overlap_score_credit)
                 && ngx_http_select_weight == 0)))
     {
         *value = ngx_http_select_weight;

@@ -4,7 +4,7 @@
 
 
 #define NGX_HTTP_SELECT_FIELD(field)                                          \
-    offsetof(ngx_http_select_loc_conf_t, field)
+    offsetof(ngx_http_select_loc_conf_t, settings.field)
 
 
 const ngx_http_select_number_t
@@ -13,45 +13,45 @@ const ngx_http_select_number_t
 
     { ngx_string("select_overlap_score_credit"),
       "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT", "overlap_score_credit",
-      1.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(overlap_score_credit), 0 },
+      1.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(cost.overlap_score_credit), 0 },
 
     { ngx_string("select_overlap_score_credit_decay"),
       "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT_DECAY",
       "overlap_score_credit_decay",
-      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(overlap_score_credit_decay), 0 },
+      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(cost.overlap_score_credit_decay), 0 },
 
     { ngx_string("select_prefill_load_scale"),
       "DYN_ROUTER_PREFILL_LOAD_SCALE", "prefill_load_scale",
-      1.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(prefill_load_scale), 0 },
+      1.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(cost.prefill_load_scale), 0 },
 
     { ngx_string("select_active_request_weight"),
       "DYN_ROUTER_DECODE_ACTIVE_REQUEST_WEIGHT",
       "decode_active_request_weight",
-      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(active_request_weight), 0 },
+      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(cost.active_request_weight), 0 },
 
     { ngx_string("select_host_cache_weight"),
       "DYN_ROUTER_HOST_CACHE_HIT_WEIGHT", "host_cache_hit_weight",
-      0.75, 1.0, NGX_HTTP_SELECT_FIELD(host_cache_weight), 0 },
+      0.75, 1.0, NGX_HTTP_SELECT_FIELD(cost.host_weight), 0 },
 
     { ngx_string("select_disk_cache_weight"),
       "DYN_ROUTER_DISK_CACHE_HIT_WEIGHT", "disk_cache_hit_weight",
-      0.25, 1.0, NGX_HTTP_SELECT_FIELD(disk_cache_weight), 0 },
+      0.25, 1.0, NGX_HTTP_SELECT_FIELD(cost.disk_weight), 0 },
 
     { ngx_string("select_temperature"),
       "DYN_ROUTER_TEMPERATURE", "router_temperature",
-      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(temperature), 0 },
+      0.0, DBL_MAX, NGX_HTTP_SELECT_FIELD(cost.temperature), 0 },
 
     { ngx_string("select_prefill_busy_threshold"),
       "DYN_ROUTER_CONDITIONAL_DISAGG_PREFILL_BUSY_THRESHOLD",
       "conditional_disagg_prefill_busy_threshold",
       NGX_HTTP_SELECT_OFF, DBL_MAX,
-      NGX_HTTP_SELECT_FIELD(prefill_busy_threshold), 1 },
+      NGX_HTTP_SELECT_FIELD(prefill_busy), 1 },
 
     { ngx_string("select_decode_busy_threshold"),
       "DYN_ROUTER_CONDITIONAL_DISAGG_DECODE_BUSY_THRESHOLD",
       "conditional_disagg_decode_busy_threshold",
       NGX_HTTP_SELECT_OFF, DBL_MAX,
-      NGX_HTTP_SELECT_FIELD(decode_busy_threshold), 1 }
+      NGX_HTTP_SELECT_FIELD(decode_busy), 1 }
 };
 
 

@@ -1,3 +1,4 @@
+#include "conf/ngx_http_select_conf.h"
 #include "http/ngx_http_select_path.h"
 
 
@@ -58,20 +59,15 @@ ngx_http_select_path(ngx_http_request_t *r, ngx_str_t *path, ngx_uint_t *raw)
 static void
 ngx_http_select_prefix(ngx_http_request_t *r, ngx_str_t *prefix)
 {
-    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_loc_conf_t    *clcf;
+    ngx_http_select_loc_conf_t  *conf;
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_select_module);
+
     *prefix = clcf->name;
 
-#if (NGX_PCRE)
-    if (clcf->regex != NULL) {
-        prefix->len = 0;
-    }
-#endif
-
-    if (clcf->exact_match || clcf->named || prefix->len == 0
-        || prefix->data[0] != '/')
-    {
+    if (conf->no_prefix || prefix->len == 0) {
         prefix->len = 0;
 
     } else if (prefix->data[prefix->len - 1] == '/') {

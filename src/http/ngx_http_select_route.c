@@ -11,10 +11,8 @@
 #include "ngx/ngx_http_select_process.h"
 
 
-#define NGX_HTTP_SELECT_BODY_LIMIT  (8 * 1024 * 1024)
-
 /* of everything that is made from one body */
-#define NGX_HTTP_SELECT_ARENA       (256 * 1024 * 1024)
+#define NGX_HTTP_SELECT_ARENA  (256 * 1024 * 1024)
 
 
 typedef struct {
@@ -134,7 +132,7 @@ ngx_http_select_service_handler(ngx_http_request_t *r)
 
     call->run = route->call;
 
-    return ngx_http_select_read_body(r, NGX_HTTP_SELECT_BODY_LIMIT,
+    return ngx_http_select_read_body(r, NGX_HTTP_SELECT_BODY,
                                      ngx_http_select_with_body, call);
 }
 

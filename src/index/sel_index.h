@@ -22,8 +22,7 @@
 #include "core/sel_base.h"
 
 
-#define SEL_INDEX_NO_OWNER    0xffff
-#define SEL_INDEX_MAX_OWNERS  65535         /* 0 .. 65534 */
+#define SEL_INDEX_NO_OWNER  0xffff          /* owners are 0 .. 65534 */
 
 
 typedef struct sel_index_s  sel_index_t;
@@ -152,12 +151,6 @@ uint32_t sel_index_match(sel_index_t *index, uint32_t partition,
 uint32_t sel_index_owner_limit(const sel_index_t *index);
 
 void sel_index_stats(const sel_index_t *index, sel_index_stats_t *stats);
-
-/*
- * Verifies every invariant of the tables (slow; for tests): NULL, or a
- * sentence that says what is wrong.
- */
-const char *sel_index_check(sel_index_t *index);
 
 
 #endif /* SEL_INDEX_H */

@@ -98,13 +98,6 @@ bool sel_owner_set_has(const sel_owner_sets_t *sets, uint32_t set,
 void sel_owner_set_walk(const sel_owner_sets_t *sets, uint32_t set,
     sel_set_walk_t *walk);
 
-/*
- * Verifies the sets against the references that the caller has counted, and
- * adds their memory to *bytes.  seen is as for sel_pool_check(), all 0.
- */
-const char *sel_owner_sets_check(sel_owner_sets_t *sets, const uint32_t *refs,
-    uint8_t *seen, size_t *bytes);
-
 
 static inline sel_owner_set_t *
 sel_owner_set_at(const sel_owner_sets_t *sets, uint32_t set)

@@ -8,6 +8,9 @@
 #include "index/sel_owner_set.h"
 
 
+#define SEL_SET_SALT  0x9fb21c651e98df25    /* tells holders from hashes */
+
+
 /* Writes a set into sets->words, which then cover holder too. */
 void sel_owner_set_load(sel_owner_sets_t *sets, uint32_t set,
     uint16_t holder);

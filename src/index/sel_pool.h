@@ -9,6 +9,9 @@
 #include "index/sel_memory.h"
 
 
+#define SEL_POOL_CHUNK  4096        /* records */
+
+
 typedef struct {
     uint32_t           free;    /* first free record, 0: none */
     uint32_t           used;
@@ -43,15 +46,6 @@ void sel_pool_put(sel_pool_t *pool, uint32_t number);
 
 /* Gives memory back that is not needed any more. */
 void sel_pool_settle(sel_pool_t *pool, sel_memory_t *memory);
-
-/* Memory in use, in bytes. */
-size_t sel_pool_bytes(const sel_pool_t *pool);
-
-/*
- * Verifies the pool: NULL, or what is wrong.  seen has a 1 for every number
- * that the caller knows to be used, and a 0 for the others up to top.
- */
-const char *sel_pool_check(const sel_pool_t *pool, const uint8_t *seen);
 
 
 static inline void *

@@ -74,9 +74,6 @@ void sel_table_delete(sel_table_t *table, void *slot);
 bool sel_table_settle(sel_table_t *table, sel_memory_t *memory,
     uint32_t budget);
 
-/* Verifies the table: NULL, or what is wrong. */
-const char *sel_table_check(const sel_table_t *table);
-
 
 static inline uint32_t
 sel_table_home(const sel_table_t *table, uint64_t key)

@@ -36,7 +36,6 @@ typedef struct {
     bool                 has_parent;
     bool                 eagle;         /* token_ids came as pairs */
     bool                 has_group;
-    bool                 has_mm;
     uint64_t             parent;
     sel_u64_list_t       hashes;        /* external */
     sel_u32_list_t       tokens;        /* flat */

@@ -203,7 +203,6 @@ sel_kv_mm_keep(sel_kv_reader_t *r, sel_kv_event_t *event, uint32_t i,
         memset(event->mm, 0, event->hashes.n * sizeof(sel_mm_block_t));
     }
 
-    event->has_mm = true;
     event->mm_n = event->hashes.n;
     event->mm[i].n = list->n;
     event->mm[i].hashes = list->hashes;

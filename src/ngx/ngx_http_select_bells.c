@@ -6,7 +6,7 @@ static int         ngx_http_select_bell_fds[NGX_HTTP_SELECT_BELLS];
 static ngx_uint_t  ngx_http_select_bells_n;
 
 
-ngx_int_t
+void
 ngx_http_select_bells_make(ngx_uint_t n, ngx_log_t *log)
 {
     int  fd;
@@ -17,14 +17,12 @@ ngx_http_select_bells_make(ngx_uint_t n, ngx_log_t *log)
         fd = eventfd(0, EFD_NONBLOCK|EFD_CLOEXEC);
 
         if (fd == -1) {
-            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno, "eventfd() failed");
-            return NGX_ERROR;
+            ngx_log_error(NGX_LOG_WARN, log, ngx_errno, "eventfd() failed");
+            return;
         }
 
         ngx_http_select_bell_fds[ngx_http_select_bells_n++] = fd;
     }
-
-    return NGX_OK;
 }
 
 

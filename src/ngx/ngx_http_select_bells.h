@@ -13,8 +13,12 @@
 #define NGX_HTTP_SELECT_BELLS  256
 
 
-/* In the master: makes sure that there are n bells; they never get fewer. */
-ngx_int_t ngx_http_select_bells_make(ngx_uint_t n, ngx_log_t *log);
+/*
+ * In the master: makes sure that there are n bells, at most
+ * NGX_HTTP_SELECT_BELLS; they never get fewer.  Those that cannot be made are
+ * missed, not needed: a timer looks as well.
+ */
+void ngx_http_select_bells_make(ngx_uint_t n, ngx_log_t *log);
 
 /* The bell of a worker process number, -1 when there is none. */
 int ngx_http_select_bell(ngx_uint_t number);

@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <ctype.h>
 #include "core/sel_clock.h"
 #include "ngx/ngx_http_select_listener.h"
 
@@ -12,10 +13,19 @@
 #define NGX_HTTP_SELECT_OVERLAP     1000    /* two sockets are read */
 
 
-static ngx_uint_t ngx_http_select_listener_host(sel_str_t endpoint,
-    sel_str_t *host);
-static void ngx_http_select_listener_resolved(void *data,
+typedef enum {
+    NGX_HTTP_SELECT_HOST_NAME,
+    NGX_HTTP_SELECT_HOST_ADDRESS,
+    NGX_HTTP_SELECT_HOST_BAD
+} ngx_http_select_host_kind_e;
+
+
+static ngx_http_select_host_kind_e ngx_http_select_listener_host(
+    sel_str_t endpoint, sel_str_t *host, sel_str_t *port);
+static void ngx_http_select_listener_answered(void *data,
     const char *address, const char *reason);
+static void ngx_http_select_listener_connect_named(
+    ngx_http_select_listener_t *l, sel_str_t port);
 static void ngx_http_select_listener_connect(ngx_http_select_listener_t *l,
     const char *endpoint);
 static void ngx_http_select_listener_fail(ngx_http_select_listener_t *l,
@@ -48,7 +58,8 @@ static const char *const  ngx_http_select_helps[] = {
 
 ngx_http_select_listener_t *
 ngx_http_select_listener_create(sel_service_t *service, sel_view_rank_t *rank,
-    ngx_http_select_watch_pt readable, ngx_log_t *log)
+    ngx_http_select_watch_pt readable, ngx_http_select_watch_pt answered,
+    ngx_log_t *log)
 {
     ngx_uint_t                   i;
     ngx_http_select_listener_t  *l;
@@ -67,6 +78,7 @@ ngx_http_select_listener_create(sel_service_t *service, sel_view_rank_t *rank,
     }
 
     l->log = log;
+    l->answered = answered;
     l->rank = rank;
     l->ingest.service = service;
     l->ingest.rank = rank;
@@ -98,7 +110,8 @@ ngx_http_select_listener_destroy(ngx_http_select_listener_t *l)
 void
 ngx_http_select_listener_open(ngx_http_select_listener_t *l)
 {
-    sel_str_t  endpoint, host;
+    sel_str_t                    endpoint, host, port;
+    ngx_http_select_host_kind_e  kind;
 
     if (l->name != NULL) {
         return;
@@ -108,76 +121,100 @@ ngx_http_select_listener_open(ngx_http_select_listener_t *l)
     endpoint = sel_worker_events_endpoint(&l->rank->worker->record,
                                           l->rank->dp_rank);
 
-    if (!ngx_http_select_listener_host(endpoint, &host)) {
-        ngx_http_select_listener_connect(l, (const char *) endpoint.data);
+    if (endpoint.len == 0) {
+
+        /* registered while no events were followed */
+
+        ngx_http_select_listener_fail(l, "no event endpoint is registered",
+                                      NGX_HTTP_SELECT_RETRY);
         return;
     }
 
-    l->name = ngx_http_select_name_look_up((const char *) host.data, host.len,
-                                           ngx_http_select_listener_resolved,
-                                           l, l->log);
-    if (l->name == NULL) {
-        ngx_http_select_listener_fail(l, "its host cannot be looked up",
-                                      NGX_HTTP_SELECT_RETRY_NAME);
+    kind = ngx_http_select_listener_host(endpoint, &host, &port);
+
+    if (kind == NGX_HTTP_SELECT_HOST_BAD) {
+        ngx_http_select_listener_fail(l, "no IPv6 address in the brackets",
+                                      NGX_HTTP_SELECT_RETRY);
+
+    } else if (kind == NGX_HTTP_SELECT_HOST_ADDRESS) {
+        ngx_http_select_listener_connect(l, (const char *) endpoint.data);
+
+    } else if (l->address[0] != '\0') {
+        ngx_http_select_listener_connect_named(l, port);
+
+    } else {
+        l->name = ngx_http_select_name_look_up((const char *) host.data,
+                                    host.len,
+                                    ngx_http_select_listener_answered, l,
+                                    l->log);
+        if (l->name == NULL) {
+            ngx_http_select_listener_fail(l, "its host cannot be looked up",
+                                          NGX_HTTP_SELECT_RETRY_NAME);
+        }
     }
 }
 
 
-/* Whether the endpoint is tcp://host:port with a name for a host. */
+/*
+ * What the host of tcp://host:port is: a name to be looked up, or something
+ * that libzmq takes as it is (so are all other schemes).
+ */
 
-static ngx_uint_t
-ngx_http_select_listener_host(sel_str_t endpoint, sel_str_t *host)
+static ngx_http_select_host_kind_e
+ngx_http_select_listener_host(sel_str_t endpoint, sel_str_t *host,
+    sel_str_t *port)
 {
     size_t           i, colon;
-    u_char           ch;
-    char             text[INET_ADDRSTRLEN];
-    struct in_addr   address;
+    char             text[INET6_ADDRSTRLEN];
+    ngx_uint_t       brackets;
+    struct in6_addr  address;
 
     if (endpoint.len <= 6 || memcmp(endpoint.data, "tcp://", 6) != 0) {
-        return 0;
+        return NGX_HTTP_SELECT_HOST_ADDRESS;
     }
 
-    host->data = endpoint.data + 6;
-    colon = endpoint.len - 6;
-
-    while (colon > 0 && host->data[colon - 1] != ':') {
-        colon--;
-    }
-
-    host->len = colon > 0 ? colon - 1 : 0;
-
-    for (i = 0; i < host->len; i++) {
-        ch = host->data[i];
-
-        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')
-              || (ch >= '0' && ch <= '9')
-              || ch == '.' || ch == '-' || ch == '_'))
-        {
-            return 0;
+    for (colon = endpoint.len; colon > 6; colon--) {
+        if (endpoint.data[colon - 1] == ':') {
+            break;
         }
     }
 
-    if (host->len == 0) {
-        return 0;
+    *host = (sel_str_t) { colon - 1 - 6, endpoint.data + 6 };
+    *port = (sel_str_t) { endpoint.len - colon, endpoint.data + colon };
+
+    brackets = (host->len > 2 && host->data[0] == '[');
+
+    if (!brackets) {
+        for (i = 0; i < host->len; i++) {
+            if (!isalnum(host->data[i]) && host->data[i] != '.'
+                && host->data[i] != '-' && host->data[i] != '_')
+            {
+                return NGX_HTTP_SELECT_HOST_ADDRESS;
+            }
+        }
     }
 
     if (host->len >= sizeof(text)) {
-        return 1;
+        return brackets ? NGX_HTTP_SELECT_HOST_BAD : NGX_HTTP_SELECT_HOST_NAME;
     }
 
-    ngx_memcpy(text, host->data, host->len);
-    text[host->len] = '\0';
+    ngx_memcpy(text, host->data + brackets, host->len - 2 * brackets);
+    text[host->len - 2 * brackets] = '\0';
 
-    return inet_pton(AF_INET, text, &address) != 1;
+    if (brackets) {
+        return inet_pton(AF_INET6, text, &address) == 1
+               ? NGX_HTTP_SELECT_HOST_ADDRESS : NGX_HTTP_SELECT_HOST_BAD;
+    }
+
+    return inet_pton(AF_INET, text, &address) == 1
+           ? NGX_HTTP_SELECT_HOST_ADDRESS : NGX_HTTP_SELECT_HOST_NAME;
 }
 
 
 static void
-ngx_http_select_listener_resolved(void *data, const char *address,
+ngx_http_select_listener_answered(void *data, const char *address,
     const char *reason)
 {
-    u_char                       endpoint[NGX_HTTP_SELECT_ADDRESS + 32];
-    sel_str_t                    whole, host;
     ngx_http_select_listener_t  *l = data;
 
     l->name = NULL;
@@ -187,17 +224,36 @@ ngx_http_select_listener_resolved(void *data, const char *address,
         return;
     }
 
-    /* what is behind the host: a colon and the port */
+    ngx_cpystrn((u_char *) l->address, (u_char *) address,
+                sizeof(l->address));
+    l->answered(l);
+}
 
-    whole = sel_worker_events_endpoint(&l->rank->worker->record,
-                                       l->rank->dp_rank);
-    (void) ngx_http_select_listener_host(whole, &host);
 
-    (void) ngx_snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%Z", address,
-                        host.data + host.len);
-    endpoint[sizeof(endpoint) - 1] = '\0';
+/* The next time the name is looked up again: it may have moved. */
 
-    ngx_http_select_listener_connect(l, (const char *) endpoint);
+static void
+ngx_http_select_listener_connect_named(ngx_http_select_listener_t *l,
+    sel_str_t port)
+{
+    size_t   size;
+    u_char  *endpoint;
+
+    size = sizeof("tcp://:") + sizeof(l->address) + port.len;
+    endpoint = ngx_alloc(size, l->log);
+
+    if (endpoint == NULL) {
+        ngx_http_select_listener_fail(l, "out of memory",
+                                      NGX_HTTP_SELECT_RETRY);
+
+    } else {
+        (void) ngx_snprintf(endpoint, size, "tcp://%s:%*s%Z", l->address,
+                            port.len, port.data);
+        ngx_http_select_listener_connect(l, (const char *) endpoint);
+        ngx_free(endpoint);
+    }
+
+    l->address[0] = '\0';
 }
 
 
@@ -273,35 +329,41 @@ ngx_http_select_listener_due(ngx_http_select_listener_t *l, ngx_msec_t now)
 }
 
 
+/*
+ * While a socket is renewed the old one is read first, to its end: what comes
+ * by the new one would make the rest of it look old.
+ */
+
 ngx_uint_t
 ngx_http_select_listener_receive(ngx_http_select_listener_t *l, ngx_uint_t n,
     uint64_t deadline, uint64_t *counts)
 {
     int         rc;
-    ngx_uint_t  i, more;
+    ngx_uint_t  which;
 
-    for ( /* void */ ; n > 0; n--) {
-        more = 0;
+    which = l->subs[!l->current].socket != NULL ? !l->current : l->current;
 
-        for (i = 0; i < 2; i++) {
-            if (l->subs[i].socket == NULL) {
-                continue;
-            }
+    while (n > 0) {
 
-            rc = ngx_http_select_listener_message(l, &l->subs[i], counts);
+        rc = l->subs[which].socket == NULL ? 0
+             : ngx_http_select_listener_message(l, &l->subs[which], counts);
 
-            if (rc < 0) {
-                ngx_http_select_sub_close(&l->subs[i]);
-                ngx_http_select_listener_fail(l, "receiving failed",
-                                              NGX_HTTP_SELECT_RETRY);
-            }
-
-            more |= (rc > 0);
+        if (rc < 0) {
+            ngx_http_select_sub_close(&l->subs[which]);
+            ngx_http_select_listener_fail(l, "receiving failed",
+                                          NGX_HTTP_SELECT_RETRY);
         }
 
-        if (!more) {
-            return 0;
+        if (rc <= 0) {
+            if (which == l->current) {
+                return 0;
+            }
+
+            which = l->current;
+            continue;
         }
+
+        n--;
 
         if (sel_clock_ns() >= deadline) {
             break;

@@ -31,6 +31,9 @@ typedef struct {
     ngx_http_select_sub_t     subs[2];
     ngx_uint_t                current;      /* of subs */
     ngx_http_select_name_t   *name;         /* a look-up is under way */
+    char                      address[NGX_HTTP_SELECT_ADDRESS];
+                                            /* its answer, until it is used */
+    ngx_http_select_watch_pt  answered;
     sel_view_rank_t          *rank;
     sel_ingest_t              ingest;
     sel_kv_sink_t             sink;
@@ -45,18 +48,20 @@ typedef struct {
 
 
 /*
- * A listener for a rank, not open yet; readable(listener) is called when its
- * socket may hold messages.  NULL when memory is exhausted.
+ * A listener for a rank, not open yet.  readable(listener) is called when its
+ * socket may hold messages, answered(listener) when its host was looked up and
+ * it is to be opened once more.  NULL when memory is exhausted.
  */
 ngx_http_select_listener_t *ngx_http_select_listener_create(
     sel_service_t *service, sel_view_rank_t *rank,
-    ngx_http_select_watch_pt readable, ngx_log_t *log);
+    ngx_http_select_watch_pt readable, ngx_http_select_watch_pt answered,
+    ngx_log_t *log);
 
 void ngx_http_select_listener_destroy(ngx_http_select_listener_t *l);
 
 /*
- * Opens or renews the socket; when the endpoint holds a host name, as soon as
- * it is looked up.
+ * Opens or renews the socket; when the endpoint holds a host name, asks for
+ * its address first.
  */
 void ngx_http_select_listener_open(ngx_http_select_listener_t *l);
 

@@ -47,6 +47,7 @@ static void ngx_http_select_listeners_removed(void *data,
 static void ngx_http_select_listeners_queue(ngx_http_select_listener_t *l,
     ngx_queue_t *queue);
 static void ngx_http_select_listeners_readable(void *data);
+static void ngx_http_select_listeners_answered(void *data);
 static void ngx_http_select_listeners_open(ngx_event_t *ev);
 static void ngx_http_select_listeners_receive(ngx_event_t *ev);
 static void ngx_http_select_listeners_look(ngx_event_t *ev);
@@ -182,16 +183,17 @@ ngx_http_select_listeners_added(void *data, sel_view_rank_t *rank)
     }
 
     if (!ls->started) {
-        ls->started = 1;
 
         /* a socket is renewed beside its successor */
 
-        (void) ngx_http_select_zmq_start(2 * ls->service->zone->n_slots + 16,
-                                         ls->log);
+        ls->started = (ngx_http_select_zmq_start(
+                           2 * ls->service->zone->n_slots + 16, ls->log)
+                       == NGX_OK);
     }
 
     l = ngx_http_select_listener_create(ls->service, rank,
                                         ngx_http_select_listeners_readable,
+                                        ngx_http_select_listeners_answered,
                                         ls->log);
     if (l == NULL) {
         ngx_log_error(NGX_LOG_ERR, ls->log, 0,
@@ -242,10 +244,10 @@ ngx_http_select_listeners_queue(ngx_http_select_listener_t *l,
 
     ngx_queue_insert_tail(queue, &l->queue);
 
-    if (queue == &ls->opening && !ls->open.posted) {
+    if (queue == &ls->opening) {
         ngx_post_event(&ls->open, &ngx_posted_next_events);
 
-    } else if (queue == &ls->ready && !ls->receive.posted) {
+    } else if (queue == &ls->ready) {
         ngx_post_event(&ls->receive, &ngx_posted_next_events);
     }
 }
@@ -263,6 +265,13 @@ ngx_http_select_listeners_readable(void *data)
     if (l->in != &ngx_http_select_listeners.ready) {
         ngx_http_select_listeners_queue(l, &ngx_http_select_listeners.ready);
     }
+}
+
+
+static void
+ngx_http_select_listeners_answered(void *data)
+{
+    ngx_http_select_listeners_queue(data, &ngx_http_select_listeners.opening);
 }
 
 
@@ -287,9 +296,7 @@ ngx_http_select_listeners_open(ngx_event_t *ev)
         ngx_http_select_listener_open(l);
     }
 
-    if (!ev->posted) {
-        ngx_post_event(ev, &ngx_posted_next_events);
-    }
+    ngx_post_event(ev, &ngx_posted_next_events);
 }
 
 
@@ -329,7 +336,7 @@ ngx_http_select_listeners_receive(ngx_event_t *ev)
         sel_metrics_add(ls->values, ls->counts);
     }
 
-    if (!ngx_queue_empty(&ls->ready) && !ev->posted) {
+    if (!ngx_queue_empty(&ls->ready)) {
         ngx_post_event(ev, &ngx_posted_next_events);
     }
 }

@@ -154,6 +154,7 @@ ngx_http_select_names_start(ngx_log_t *log)
 
     if (ns->n == 0) {
         ngx_http_select_names_stop();
+        (void) close(ns->bell);
         return NGX_ERROR;
     }
 

@@ -26,11 +26,15 @@ typedef struct {
     ngx_event_t                sweep;
     ngx_connection_t           dummy;       /* for the events' debug log */
     ngx_log_t                 *log;
+    ngx_uint_t                 generation;
     unsigned                   running:1;
+    unsigned                   complained:1;
 } ngx_http_select_process_t;
 
 
-static ngx_int_t ngx_http_select_process_index(size_t memory, ngx_log_t *log);
+static void ngx_http_select_process_heap(void);
+static void ngx_http_select_process_enter(void);
+static void ngx_http_select_process_events(void);
 static void ngx_http_select_process_changed(void *data);
 static void ngx_http_select_process_rung(void *data);
 static void ngx_http_select_process_shutdown(void *data);
@@ -45,7 +49,6 @@ ngx_int_t
 ngx_http_select_process_start(ngx_cycle_t *cycle,
     const ngx_http_select_start_t *start)
 {
-    int                         fd;
     sel_service_t              *service;
     sel_view_host_t             host;
     ngx_http_select_process_t  *p;
@@ -55,36 +58,27 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
     ngx_memzero(p, sizeof(ngx_http_select_process_t));
 
     p->log = cycle->log;
+    p->generation = start->generation;
     service = &p->service;
 
-#if defined(__GLIBC__)
-
-    /* or bodies and arenas go back to the kernel after every request */
-
-    (void) mallopt(M_TRIM_THRESHOLD, NGX_HTTP_SELECT_HEAP);
-    (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_SELECT_HEAP / 4);
-
-#endif
+    ngx_http_select_process_heap();
 
     service->zone = start->zone;
     service->settings = start->settings;
     service->changed = ngx_http_select_process_changed;
+    service->proc = SEL_PROC_NONE;
     sel_random_seed(&service->random);
 
-    if (ngx_http_select_process_index(start->index_memory, cycle->log)
-        != NGX_OK)
-    {
+    service->index = sel_index_create(start->index_memory,
+                                      sel_random_u64(&service->random));
+
+    if (service->index == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "no memory for the block index");
         return NGX_ERROR;
     }
 
-    service->proc = sel_proc_enter(start->zone, (uint32_t) ngx_pid,
-                                   (uint32_t) ngx_worker,
-                                   (uint32_t) start->generation);
-
-    if (service->proc == SEL_PROC_NONE) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
-                      "the process table of select_zone is full");
-    }
+    ngx_http_select_process_enter();
 
     p->values = sel_meter_attach(start->zone, (uint32_t) ngx_worker);
 
@@ -93,54 +87,85 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
     host = ngx_http_select_listeners_host();
     sel_view_init(&service->view, start->zone, service->index, &host);
 
+    p->running = 1;
+
+    ngx_http_select_process_events();
+
+    return NGX_OK;
+}
+
+
+/* Or bodies and arenas go back to the kernel after every request. */
+
+static void
+ngx_http_select_process_heap(void)
+{
+#if defined(__GLIBC__)
+
+    (void) mallopt(M_TRIM_THRESHOLD, NGX_HTTP_SELECT_HEAP);
+    (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_SELECT_HEAP / 4);
+
+#endif
+}
+
+
+/*
+ * Into the process table.  Many processes of an old generation may still be
+ * in it; then once more with the next tick.
+ */
+
+static void
+ngx_http_select_process_enter(void)
+{
+    sel_service_t              *service;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+    service = &p->service;
+
+    service->proc = sel_proc_enter(service->zone, (uint32_t) ngx_pid,
+                                   (uint32_t) ngx_worker,
+                                   (uint32_t) p->generation);
+
+    if (service->proc == SEL_PROC_NONE && !p->complained) {
+        p->complained = 1;
+        ngx_log_error(NGX_LOG_WARN, p->log, 0,
+                      "the process table of select_zone is full");
+    }
+}
+
+
+static void
+ngx_http_select_process_events(void)
+{
+    int                         fd;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+
     p->dummy.fd = (ngx_socket_t) -1;
 
     p->tick.handler = ngx_http_select_process_tick;
     p->tick.data = &p->dummy;
-    p->tick.log = cycle->log;
+    p->tick.log = p->log;
     p->tick.cancelable = 1;
 
     p->sweep.handler = ngx_http_select_process_sweep;
     p->sweep.data = &p->dummy;
-    p->sweep.log = cycle->log;
-
-    p->running = 1;
+    p->sweep.log = p->log;
 
     p->bell.handler = ngx_http_select_process_rung;
     p->bell.shutdown = ngx_http_select_process_shutdown;
 
     fd = ngx_http_select_bell(ngx_worker);
 
-    if (fd == -1
-        || ngx_http_select_watch(&p->bell, fd, cycle->log) != NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+    if (fd == -1 || ngx_http_select_watch(&p->bell, fd, p->log) != NGX_OK) {
+        ngx_log_error(NGX_LOG_WARN, p->log, 0,
                       "no bell for worker process %ui: it hears of catalog "
                       "changes once a second only", ngx_worker);
     }
 
     ngx_add_timer(&p->tick, NGX_HTTP_SELECT_TICK);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_select_process_index(size_t memory, ngx_log_t *log)
-{
-    sel_service_t  *service;
-
-    service = &ngx_http_select_process.service;
-
-    service->index = sel_index_create(memory,
-                                      sel_random_u64(&service->random));
-
-    if (service->index == NULL) {
-        ngx_log_error(NGX_LOG_EMERG, log, 0, "no memory for the block index");
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
 }
 
 
@@ -263,6 +288,10 @@ ngx_http_select_process_tick(ngx_event_t *ev)
 
     if (ngx_exiting || ngx_terminate) {
         return;
+    }
+
+    if (service->proc == SEL_PROC_NONE) {
+        ngx_http_select_process_enter();
     }
 
     if (sel_proc_reap(service->zone, service->proc) != 0) {

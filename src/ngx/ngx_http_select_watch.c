@@ -9,6 +9,15 @@ ngx_http_select_watch(ngx_http_select_watch_t *watch, int fd, ngx_log_t *log)
 {
     ngx_connection_t  *c;
 
+    /* it is never read, so any other method would report it for ever */
+
+    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "the event method is not edge-triggered; "
+                      "\"use epoll\" or \"use kqueue\"");
+        return NGX_ERROR;
+    }
+
     c = ngx_get_connection(fd, log);
 
     if (c == NULL) {

@@ -26,7 +26,8 @@ typedef struct {
 /*
  * Calls watch->handler(watch->data) when fd becomes readable, and once soon,
  * since the edge may be past.  Uses one of worker_connections; NGX_ERROR when
- * there is none.  fd stays the caller's.
+ * there is none, or when nginx's event method is not edge-triggered.  fd stays
+ * the caller's.
  */
 ngx_int_t ngx_http_select_watch(ngx_http_select_watch_t *watch, int fd,
     ngx_log_t *log);

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <sys/resource.h>
 #include <zmq.h>
 #include "kv_events/sel_kv_decode.h"
@@ -34,6 +35,7 @@ static const ngx_http_select_zmq_option_t  ngx_http_select_sub_options[] = {
 };
 
 
+static void *ngx_http_select_zmq_probe(void *data);
 static ngx_uint_t ngx_http_select_zmq_descriptors(void);
 static const char *ngx_http_select_zmq_failed(ngx_http_select_sub_t *sub,
     const char *what);
@@ -43,7 +45,21 @@ static void ngx_http_select_zmq_drop(void);
 ngx_int_t
 ngx_http_select_zmq_start(ngx_uint_t sockets, ngx_log_t *log)
 {
-    int  limit;
+    int        limit;
+    pthread_t  thread;
+
+    /* libzmq aborts the process when it cannot have its threads */
+
+    ngx_set_errno(pthread_create(&thread, NULL, ngx_http_select_zmq_probe,
+                                 NULL));
+
+    if (ngx_errno != 0) {
+        ngx_log_error(NGX_LOG_ERR, log, ngx_errno,
+                      "no thread for libzmq: pthread_create() failed");
+        return NGX_ERROR;
+    }
+
+    (void) pthread_join(thread, NULL);
 
     ngx_http_select_zmq_ctx = zmq_ctx_new();
 
@@ -62,6 +78,13 @@ ngx_http_select_zmq_start(ngx_uint_t sockets, ngx_log_t *log)
                        (int) sockets);
 
     return NGX_OK;
+}
+
+
+static void *
+ngx_http_select_zmq_probe(void *data)
+{
+    return NULL;
 }
 
 

@@ -21,7 +21,7 @@ typedef struct {
 
 
 /*
- * Makes the process's context with room for `sockets` of them; false after
+ * Makes the process's context with room for `sockets` of them; NGX_ERROR after
  * logging.
  */
 ngx_int_t ngx_http_select_zmq_start(ngx_uint_t sockets, ngx_log_t *log);

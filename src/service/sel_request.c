@@ -2,7 +2,8 @@
 #include "service/sel_request_impl.h"
 
 
-static bool sel_read_taints(sel_json_t *json, void *field);
+static bool sel_read_required(sel_json_t *json, void *field);
+static bool sel_read_preferred(sel_json_t *json, void *field);
 static bool sel_read_agent_headers(sel_json_t *json, void *field);
 static bool sel_read_strings(sel_json_t *json);
 static bool sel_check_override(sel_json_t *json, void *record);
@@ -53,10 +54,10 @@ static const sel_json_struct_t  sel_target_struct = {
 
 
 static const sel_json_member_t  sel_constraints_members[] = {
-    { SEL_ROW(sel_constraints_t, required_taints, STRING_LIST,
-              SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_constraints_t, required_taints, CALL, SEL_JSON_NOT_NULL),
+      NULL, NULL, sel_read_required },
     { SEL_ROW(sel_constraints_t, preferred_taints, CALL, SEL_JSON_NOT_NULL),
-      NULL, NULL, sel_read_taints }
+      NULL, NULL, sel_read_preferred }
 };
 
 static const sel_json_struct_t  sel_constraints_struct = {
@@ -176,17 +177,42 @@ sel_read_body(sel_json_t *json, sel_select_body_t *body, uint32_t members)
 }
 
 
+/* Every worker is held against every one of them. */
+
 static bool
-sel_read_taints(sel_json_t *json, void *field)
+sel_read_required(sel_json_t *json, void *field)
+{
+    sel_str_list_t  *list;
+
+    list = field;
+
+    if (!sel_json_string_list(json, list)) {
+        return false;
+    }
+
+    if (list->n > SEL_MAX_TAINTS) {
+        return sel_json_fail(json, "invalid length %u, expected at most %u "
+                             "required taints", list->n, SEL_MAX_TAINTS);
+    }
+
+    return true;
+}
+
+
+/* Of equal names the last weight counts, as in any map. */
+
+static bool
+sel_read_preferred(sel_json_t *json, void *field)
 {
     int                  rc;
-    uint32_t             i;
+    uint32_t             i, read;
     float                weight;
     sel_str_t            name;
     sel_taint_list_t    *list;
     struct sel_taint_s  *data;
 
     list = field;
+    read = 0;
 
     if (!sel_json_object_begin(json)) {
         return false;
@@ -198,6 +224,11 @@ sel_read_taints(sel_json_t *json, void *field)
             return false;
         }
 
+        if (++read > SEL_MAX_TAINTS) {
+            return sel_json_fail(json, "invalid length: more than %u "
+                                 "preferred taints", SEL_MAX_TAINTS);
+        }
+
         for (i = 0; i < list->n; i++) {
             if (sel_str_eq(list->data[i].name, name)) {
                 break;
@@ -205,11 +236,6 @@ sel_read_taints(sel_json_t *json, void *field)
         }
 
         if (i == list->n) {
-            if (i == SEL_MAX_TAINTS) {
-                return sel_json_fail(json, "invalid length: more than %u "
-                                     "preferred taints", SEL_MAX_TAINTS);
-            }
-
             data = sel_read_push(json, list->data, list->n, sizeof(*data));
 
             if (data == NULL) {

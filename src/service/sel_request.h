@@ -29,6 +29,7 @@ typedef enum {
 } sel_prompt_member_t;
 
 
+/* required and preferred taints of a request, each */
 #define SEL_MAX_TAINTS  1024
 
 

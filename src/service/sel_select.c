@@ -155,7 +155,7 @@ sel_select_print(const sel_service_t *service,
     sel_json_out_key(&out, "potential_decode_blocks");
     sel_json_out_u64(&out, blocks);
 
-    if (settings->has_decode_busy
+    if (settings->decode_busy >= 0
         && sel_worker_has(worker, SEL_WORKER_KV_BLOCKS))
     {
         sel_json_out_key(&out, "decode_busy");
@@ -248,7 +248,7 @@ sel_select_print_load(sel_json_out_t *out,
         sel_json_out_u64(out, worker->total_kv_blocks);
     }
 
-    if (settings->has_prefill_busy) {
+    if (settings->prefill_busy >= 0) {
         sel_json_out_key(out, "prefill_busy");
         sel_json_out_bool(out, (double) s->candidate->prefill_tokens
                                > settings->prefill_busy * (double) capacity);

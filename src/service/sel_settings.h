@@ -17,10 +17,10 @@ typedef struct {
 /* one set a location */
 typedef struct {
     sel_cost_settings_t  cost;
-    bool                 has_prefill_busy;
-    bool                 has_decode_busy;
-    double               prefill_busy;      /* of prefill_token_capacity */
-    double               decode_busy;       /* of total_kv_blocks */
+    double               prefill_busy;      /* of prefill_token_capacity;
+                                               below 0: off */
+    double               decode_busy;       /* of total_kv_blocks; below 0:
+                                               off */
 } sel_route_settings_t;
 
 

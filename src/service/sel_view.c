@@ -42,7 +42,7 @@ sel_view_free(sel_view_t *view)
     uint32_t  i;
 
     for (i = 0; i < view->n_workers; i++) {
-        sel_view_worker_replace(view, view->workers[i], NULL);
+        sel_view_worker_free(view, view->workers[i]);
     }
 
     for (i = 0; i < view->n_partitions; i++) {

@@ -86,7 +86,10 @@ struct sel_view_s {
 void sel_view_init(sel_view_t *view, sel_zone_t *zone, sel_index_t *index,
     const sel_view_host_t *host);
 
-/* Tells the host that every rank goes, and frees everything. */
+/*
+ * Tells the host that every rank goes, and frees everything.  The index is
+ * left alone: it goes as well.
+ */
 void sel_view_free(sel_view_t *view);
 
 /*

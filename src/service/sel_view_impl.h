@@ -18,6 +18,9 @@ sel_view_worker_t *sel_view_worker_make(const sel_worker_record_t *record,
 /* Frees a worker that was never put in force. */
 void sel_view_worker_discard(sel_view_worker_t *worker);
 
+/* Tells the host that a worker's ranks go, and frees it. */
+void sel_view_worker_free(sel_view_t *view, sel_view_worker_t *worker);
+
 /*
  * Puts a worker in force in place of old: either may be NULL.  Ranks of old
  * that are not taken over lose their owners and are told to the host, new

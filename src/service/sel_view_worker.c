@@ -15,7 +15,7 @@ static sel_view_rank_t *sel_view_worker_same_rank(
     const sel_rank_slot_t *slot);
 static void sel_view_worker_drop(sel_view_t *view, sel_view_worker_t *old,
     bool whole);
-static void sel_view_worker_free(sel_view_worker_t *worker);
+static void sel_view_worker_end(sel_view_worker_t *worker);
 
 
 sel_view_worker_t *
@@ -41,7 +41,7 @@ sel_view_worker_make(const sel_worker_record_t *record,
     worker->json = sel_arena_str(&worker->arena, record->blob);
 
     if (worker->json.data == NULL) {
-        sel_view_worker_free(worker);
+        sel_view_worker_end(worker);
         return NULL;
     }
 
@@ -145,7 +145,7 @@ sel_view_worker_discard(sel_view_worker_t *worker)
         }
     }
 
-    sel_view_worker_free(worker);
+    sel_view_worker_end(worker);
 }
 
 
@@ -173,7 +173,7 @@ sel_view_worker_replace(sel_view_t *view, sel_view_worker_t *old,
         }
 
         sel_view_worker_drop(view, old, !kept);
-        sel_view_worker_free(old);
+        sel_view_worker_end(old);
     }
 
     for (i = 0; i < n; i++) {
@@ -189,6 +189,20 @@ sel_view_worker_replace(sel_view_t *view, sel_view_worker_t *old,
             view->host.added(view->host.data, rank);
         }
     }
+}
+
+
+void
+sel_view_worker_free(sel_view_t *view, sel_view_worker_t *worker)
+{
+    uint32_t  i;
+
+    for (i = 0; i < worker->n_ranks; i++) {
+        view->host.removed(view->host.data, worker->ranks[i]);
+        free(worker->ranks[i]);
+    }
+
+    sel_view_worker_end(worker);
 }
 
 
@@ -223,7 +237,7 @@ sel_view_worker_drop(sel_view_t *view, sel_view_worker_t *old, bool whole)
 
 
 static void
-sel_view_worker_free(sel_view_worker_t *worker)
+sel_view_worker_end(sel_view_worker_t *worker)
 {
     sel_arena_free(&worker->arena);
     free(worker);

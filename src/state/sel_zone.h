@@ -115,13 +115,6 @@ void sel_zone_stats(sel_zone_t *zone, sel_zone_stats_t *stats);
  */
 void sel_zone_rebuild(sel_zone_t *zone);
 
-/*
- * Verifies (inside the lock; slow; for tests) that derived state agrees with
- * the records and that every chunk is either free or in exactly one record:
- * NULL, or a sentence that says what is wrong.
- */
-const char *sel_zone_check(sel_zone_t *zone);
-
 
 /* Chunks.  All inside the lock. */
 

@@ -86,8 +86,7 @@ typedef enum {
     SEL_SLOT_FREE = 0,
     SEL_SLOT_USED,
     SEL_SLOT_KEPT,                      /* to be taken over */
-    SEL_SLOT_CARRIED,                   /* is in the new record */
-    SEL_SLOT_SEEN                       /* sel_zone_check() */
+    SEL_SLOT_CARRIED                    /* is in the new record */
 } sel_slot_use_t;
 
 
@@ -386,19 +385,6 @@ void sel_zone_meter_link(sel_zone_t *zone, sel_meter_chunk_t *meter);
 
 /* Whether a process number leads to its own meter, or to none. */
 bool sel_zone_meter_right(const sel_zone_t *zone, uint32_t number);
-
-
-/* Verification: sel_check.c, sel_check_partition.c, sel_check_worker.c */
-
-/* Whether a chunk was used and has this tag; how many have. */
-bool sel_check_is(const sel_zone_t *zone, uint32_t number,
-    sel_chunk_tag_t tag);
-uint32_t sel_check_count(const sel_zone_t *zone, sel_chunk_tag_t tag);
-
-const char *sel_zone_check_partitions(sel_zone_t *zone);
-const char *sel_zone_check_workers(sel_zone_t *zone);
-const char *sel_zone_check_changes(sel_zone_t *zone);
-const char *sel_zone_check_slots(sel_zone_t *zone);
 
 
 #endif /* SEL_ZONE_IMPL_H */

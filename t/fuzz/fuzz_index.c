@@ -9,6 +9,7 @@
  */
 
 #include "fuzz.h"
+#include "index/sel_index_check.h"
 #include "../unit/index_compare.h"
 
 

@@ -13,6 +13,7 @@
 #include "service/sel_endpoint.h"
 #include "service/sel_register.h"
 #include "service/sel_select.h"
+#include "state/sel_zone_check.h"
 
 
 #define ZONE  SEL_ZONE_MIN_SIZE

@@ -8,6 +8,7 @@
 #define INDEX_CHAINS_H
 
 #include "index/sel_index.h"
+#include "index/sel_index_check.h"
 
 
 #define LENGTH     100

@@ -6,6 +6,7 @@
 #ifndef INDEX_WALK_H
 #define INDEX_WALK_H
 
+#include "index/sel_index_check.h"
 #include "index_run.h"
 
 

@@ -41,7 +41,6 @@ sel_kv_text_mm(FILE *out, const sel_kv_event_t *event)
     }
 
     fprintf(out, " mm");
-    assert_true(event->has_mm);
 
     for (i = 0; i < n; i++) {
         fprintf(out, "|");

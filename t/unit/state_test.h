@@ -23,6 +23,7 @@
 #include "state/sel_catalog.h"
 #include "state/sel_proc.h"
 #include "state/sel_zone.h"
+#include "state/sel_zone_check.h"
 
 
 #define STATE_SIZE  ((size_t) 1 << 20)      /* of an ordinary zone */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include "core/sel_random.h"
 #include "index/sel_table.h"
+#include "index/sel_table_check.h"
 
 
 #define KEYS   150

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include "index/sel_index.h"
+#include "index/sel_index_check.h"
 
 
 #define VECTORS    "t/vectors/indexer.json"

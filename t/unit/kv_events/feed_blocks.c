@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "index/sel_index.h"
+#include "index/sel_index_check.h"
 #include "sel_kv_sink.h"
 #include "sel_pack.h"
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "index/sel_index_check.h"
 #include "state_test.h"
 #include "service_random.h"
 

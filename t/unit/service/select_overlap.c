@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/sel_hash.h"
+#include "index/sel_index_check.h"
 #include "state_test.h"
 #include "service_expect.h"
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "index/sel_index_check.h"
 #include "index/sel_memory.h"
 #include "state_test.h"
 #include "service_expect.h"

@@ -4,7 +4,11 @@
  * before, so the chains of records are whole.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_zone_check_impl.h"
+
+
+/* marks a slot that was met; no use of the zone's own */
+#define SEL_SLOT_SEEN  0xff
 
 
 static const char *sel_check_ranks(sel_zone_t *zone,

@@ -1,11 +1,13 @@
 /*
- * Inside the check: what its two halves share.
+ * Inside the check of an index: what its two halves share.
  */
 
-#ifndef SEL_INDEX_CHECK_H
-#define SEL_INDEX_CHECK_H
+#ifndef SEL_INDEX_CHECK_IMPL_H
+#define SEL_INDEX_CHECK_IMPL_H
 
+#include "index/sel_index_check.h"
 #include "index/sel_index_impl.h"
+#include "index/sel_table_check.h"
 
 
 typedef struct {
@@ -33,4 +35,4 @@ sel_check_bit(const uint64_t *words, uint32_t i)
 }
 
 
-#endif /* SEL_INDEX_CHECK_H */
+#endif /* SEL_INDEX_CHECK_IMPL_H */

@@ -9,7 +9,7 @@
  * sum tells when a list has strayed into one.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_zone_check_impl.h"
 
 
 static const char *sel_check_all(sel_zone_t *zone);

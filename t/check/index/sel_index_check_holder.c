@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "index/sel_index_check.h"
+#include "index/sel_index_check_impl.h"
 
 
 static const char *sel_check_holder(sel_check_t *check, uint32_t number);
@@ -69,6 +69,7 @@ sel_check_holder(sel_check_t *check, uint32_t number)
     holder = &check->index->holders[number];
     check->bytes += holder->externals.bytes;
 
+    distinct = 0;
     wrong = sel_table_check(&holder->externals);
 
     if (wrong == NULL) {
@@ -96,7 +97,7 @@ sel_check_holder(sel_check_t *check, uint32_t number)
 }
 
 
-/* Counts the blocks that the external hashes of a holder make it hold. */
+/* Adds the blocks that the external hashes of a holder make it hold. */
 
 static const char *
 sel_check_externals(sel_check_t *check, uint32_t number, uint32_t *distinct)
@@ -120,8 +121,6 @@ sel_check_externals(sel_check_t *check, uint32_t number, uint32_t *distinct)
     }
 
     qsort(check->nodes, n, sizeof(uint32_t), sel_check_compare);
-
-    *distinct = 0;
 
     for (from = 0; from < n; from = i) {
 

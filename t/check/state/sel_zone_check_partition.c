@@ -5,7 +5,7 @@
  * their place, not more than there are) and every record is found.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_zone_check_impl.h"
 
 
 static const char *sel_check_names(const sel_zone_t *zone, uint32_t records);

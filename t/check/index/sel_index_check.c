@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
-#include "index/sel_index_check.h"
+#include "index/sel_index_check_impl.h"
+#include "index/sel_owner_set_check.h"
+#include "index/sel_pool_check.h"
 
 
 static const char *sel_check_all(sel_check_t *check);
