@@ -692,8 +692,8 @@ my @rows = (
 my @more = (
     selection_id => ['5', '[]', '{}', 'true'],
     expected_output_tokens => ['"1"', '-1', '1.5', '4294967296', '[]'],
-    priority_jump => ['null', '"1"', '[]', 'true'],
-    strict_priority => ['null', '"1"', '-1', '1.5', '4294967296'],
+    priority_jump => ['"1"', '[]', 'true'],
+    strict_priority => ['"1"', '-1', '1.5', '4294967296'],
     session_id => ['5', '[]', '{}'],
     session_context => ['5', '"x"', '[]', '{}', '{"session_id":null}',
         '{"session_id":5}', '{"session_id":"s","parent_session_id":5}',
@@ -909,7 +909,7 @@ main::each_body('POST /workers', 422, 'DATA',
 < Content-Type: text/plain; charset=utf-8
 
 > DELETE /workers/%FF
-< 400 /^Invalid URL: /
+< 400 Invalid URL: Invalid UTF-8 in `worker_id`
 < Content-Type: text/plain; charset=utf-8
 
 # The path comes before the body.

@@ -373,6 +373,7 @@ $::one . main::counted(
     '"expected_output_tokens":null',
     '"priority_jump":-1.5,"strict_priority":4294967295',
     '"priority_jump":3',
+    '"priority_jump":null,"strict_priority":null',
     '"session_id":"s"',
     '"session_id":""',
     '"session_id":null,"session_context":null',

@@ -104,6 +104,26 @@ sel_utf8_char(const uint8_t *p, const uint8_t *end)
 }
 
 
+static inline bool
+sel_utf8_valid(sel_str_t text)
+{
+    unsigned        n;
+    const uint8_t  *p, *end;
+
+    end = text.data + text.len;
+
+    for (p = text.data; p != end; p += n) {
+        n = sel_utf8_char(p, end);
+
+        if (n == 0) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 /* The length of a valid text when cut to max bytes between characters. */
 static inline size_t
 sel_utf8_cut(sel_str_t text, size_t max)

@@ -1,3 +1,4 @@
+#include "core/sel_json_text.h"
 #include "http/ngx_http_select_api.h"
 #include "ngx/ngx_http_select_body.h"
 
@@ -111,6 +112,7 @@ ngx_http_select_check_worker_id(ngx_http_select_call_t *call)
     char       *text;
     uint64_t    id;
     ngx_int_t   rc;
+    sel_str_t   param;
 
     if (ngx_http_select_worker_id(&call->param, &id) == NGX_OK) {
         return NGX_DECLINED;
@@ -122,10 +124,17 @@ ngx_http_select_check_worker_id(ngx_http_select_call_t *call)
         return rc;
     }
 
-    text = sel_arena_printf(&call->arena,
-                            "Invalid URL: Cannot parse `%.*s` to a `u64`",
-                            (int) ngx_min(call->param.len, 128),
-                            (const char *) call->param.data);
+    param = (sel_str_t) { call->param.len, call->param.data };
+
+    if (sel_utf8_valid(param)) {
+        text = sel_arena_printf(&call->arena,
+                                "Invalid URL: Cannot parse `%.*s` to a `u64`",
+                                (int) sel_utf8_cut(param, 128), param.data);
+    } else {
+        text = sel_arena_printf(&call->arena,
+                                "Invalid URL: Invalid UTF-8 in `worker_id`");
+    }
+
     if (text == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -183,13 +183,12 @@ static bool
 sel_kv_array_tail_by_type(sel_kv_reader_t *r, uint32_t n,
     sel_kv_event_t *event)
 {
-    uint32_t             numbers, texts;
+    uint32_t             numbers;
     sel_msgpack_t        next;
     sel_kv_member_t      member;
     sel_msgpack_token_t  token;
 
     numbers = 0;
-    texts = 0;
 
     while (n-- != 0) {
         next = r->mp;
@@ -202,31 +201,24 @@ sel_kv_array_tail_by_type(sel_kv_reader_t *r, uint32_t n,
 
         switch (token.type) {
 
-        case SEL_MSGPACK_NIL:
-            break;
-
         case SEL_MSGPACK_ARRAY:
             member = SEL_KV_M_MM_INFOS;
             break;
 
         case SEL_MSGPACK_UINT:
-            if (numbers < 2) {
-                member = numbers == 0 ? SEL_KV_M_GROUP : SEL_KV_M_WINDOW;
+            if (token.u <= UINT32_MAX && numbers < 2) {
+                member = numbers++ == 0 ? SEL_KV_M_GROUP : SEL_KV_M_WINDOW;
             }
 
-            numbers++;
             break;
 
         case SEL_MSGPACK_STR:
         case SEL_MSGPACK_BIN:
-            if (texts++ == 0) {
-                member = SEL_KV_M_SPEC_KIND;
-            }
-
+            member = SEL_KV_M_SPEC_KIND;        /* the last one counts */
             break;
 
-        default:
-            return false;
+        default:                                /* nil, or of no use */
+            break;
         }
 
         if (!sel_kv_read_member(r, member, event)) {

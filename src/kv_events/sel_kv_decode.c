@@ -50,8 +50,7 @@ sel_kv_batch_open(sel_kv_batch_t *batch, sel_str_t payload,
     *batch = (sel_kv_batch_t) { .mp = mp, .arena = arena };
 
     if (!sel_kv_scan(&mp, SEL_KV_BATCH_DEPTH)
-        || !sel_kv_batch_rest(&mp, n - 2, batch)
-        || mp.pos != mp.end)
+        || !sel_kv_batch_rest(&mp, n - 2, batch))
     {
         return false;
     }

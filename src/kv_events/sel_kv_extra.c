@@ -114,7 +114,7 @@ sel_kv_extra_keys(sel_kv_reader_t *r, sel_kv_event_t *event)
     }
 
     n = token.n;
-    salted = event->cache_namespace.len != 0;
+    salted = event->cache_namespace.data != NULL;
 
     for (i = 0; i < n; i++) {
         if (!sel_msgpack_next(&r->mp, &token)) {

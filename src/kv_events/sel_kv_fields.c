@@ -10,7 +10,6 @@
 #include "kv_events/sel_kv_fields.h"
 
 
-static bool sel_kv_is_utf8(sel_str_t text);
 static bool sel_kv_hash_of(const sel_msgpack_token_t *token, uint64_t *hash);
 static bool sel_kv_read_pairs(sel_kv_reader_t *r, uint32_t n,
     sel_u32_list_t *list);
@@ -32,27 +31,7 @@ bool
 sel_kv_is_text(const sel_msgpack_token_t *token)
 {
     return (token->type == SEL_MSGPACK_STR || token->type == SEL_MSGPACK_BIN)
-           && sel_kv_is_utf8(token->str);
-}
-
-
-static bool
-sel_kv_is_utf8(sel_str_t text)
-{
-    unsigned        n;
-    const uint8_t  *p, *end;
-
-    end = text.data + text.len;
-
-    for (p = text.data; p != end; p += n) {
-        n = sel_utf8_char(p, end);
-
-        if (n == 0) {
-            return false;
-        }
-    }
-
-    return true;
+           && sel_utf8_valid(token->str);
 }
 
 

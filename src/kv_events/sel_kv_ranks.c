@@ -73,7 +73,7 @@ sel_kv_group(sel_kv_rank_t *rank, const sel_kv_event_t *event)
     bool             full_attention;
     sel_kv_group_t  *known;
 
-    if (event->spec_kind.len != 0) {
+    if (event->spec_kind.data != NULL) {
         full_attention = sel_kv_group_is_full(event->spec_kind);
 
         if (event->kind == SEL_KV_EVENT_STORED && event->has_group

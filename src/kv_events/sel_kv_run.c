@@ -91,12 +91,12 @@ sel_kv_run_is_ours(sel_kv_run_t *run, const sel_kv_event_t *event)
         return false;
     }
 
-    if (event->ownership.len != 0) {
+    if (event->ownership.data != NULL) {
         run->counts[SEL_KV_OWNERSHIP]++;
         return false;
     }
 
-    if (event->locality.len != 0
+    if (event->locality.data != NULL
         && !sel_str_eq(event->locality, sel_str("LOCAL")))
     {
         run->counts[SEL_KV_LOCALITY]++;

@@ -37,8 +37,6 @@ static const sel_route_settings_t  settings = {
         .disk_weight = 0.25,
         .track_prefill_tokens = true
     },
-    .has_prefill_busy = true,
-    .has_decode_busy = true,
     .prefill_busy = 0.5,
     .decode_busy = 0.5
 };

@@ -194,7 +194,9 @@ static const sel_route_settings_t  world_settings = {
         .host_weight = 0.75,
         .disk_weight = 0.25,
         .track_prefill_tokens = true
-    }
+    },
+    .prefill_busy = -1,
+    .decode_busy = -1
 };
 
 

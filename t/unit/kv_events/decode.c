@@ -233,6 +233,15 @@ pack_tail(const char *form)
         case 'o':
             sel_pack_text(&pk, "kvcr");
             break;
+        case 'f':
+            sel_pack_f64(&pk, 1.5);
+            break;
+        case 'n':
+            sel_pack_int(&pk, -1);
+            break;
+        case '{':
+            sel_pack_map(&pk, 0);
+            break;
         default:
             sel_pack_uint(&pk, (uint64_t) (*form - '0'));
         }
@@ -267,7 +276,14 @@ test_tails(void **state)
         { "3km", " mm|77, g=3 kind=mamba" },
         { "3k9-m", " mm|77, g=3 kind=mamba" },
         { "k3--", " g=3 kind=mamba" },
-        { "39k-", " g=3 kind=mamba" }
+        { "39k-", " g=3 kind=mamba" },
+
+        /* the last text is the kind; what has no use is passed over */
+        { "3lk", " g=3 kind=mamba" },
+        { "39klk", " g=3 kind=mamba" },
+        { "f3k", " g=3 kind=mamba" },
+        { "n3{k", " g=3 kind=mamba" },
+        { "399k{", " g=3 kind=mamba" }
     };
 
     char    expected[256];

@@ -179,7 +179,7 @@ test_batches(void **state)
         "", "c0", "05", "90", "9105", "9205c0", "920505", "920580",
         "9205a0", "82059005c0", "80", "a3616263", "c1", "9305c190",
         "ddffffffff", "df7fffffff", "dfffffffff",
-        "93cb0000000000000000" "dd0000ffff" "c0", "930590c0" "c0"
+        "93cb0000000000000000" "dd0000ffff" "c0"
     };
 
     size_t  i;
@@ -197,6 +197,10 @@ test_batches(void **state)
     batch("dc0003" "05" "dc0000" "cc05", "rank 5\n");
     batch("dd00000002" "05" "dd00000000", "");
     batch("96059003" "c0a161" "9101", "rank 3\n");
+
+    /* what follows the batch's value is not read */
+    batch("93059003" "c0", "rank 3\n");
+    batch("93059003" "c1", "rank 3\n");
 
     sprintf(hex, "920591%s", cleared);
     batch(hex, "cleared\n");

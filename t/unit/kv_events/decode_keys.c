@@ -176,6 +176,16 @@ test_precedence(void **state)
 
     finish("stored h=1,2 t=1,2,3,4,5,6,7,8 b=4 ns=own "
            "mm||3,fedcba9876543210,\n");
+
+    /* an empty salt is given, too */
+    sel_pack_batch(&pk, 1);
+    sel_pack_stored(&pk, 1, 7, 0, 1, 2);
+    sel_pack_member(&pk, "cache_salt", "");
+    sel_pack_text(&pk, "extra_keys");
+    sel_pack_array(&pk, 1);
+    sel_pack_array(&pk, 1);
+    sel_pack_text(&pk, SALT "te");
+    finish("stored h=7 t=1,2,3,4 b=4\n");
 }
 
 

@@ -179,6 +179,14 @@ test_locality_and_ownership(void **state)
         assert_int_equal(rec.n, 0);
         assert_int_equal(rec.counts[SEL_KV_OWNERSHIP], 1);
 
+        /* given, though empty */
+        event(stored != 0, NULL, "", NULL);
+        assert_int_equal(rec.n, 0);
+        assert_int_equal(rec.counts[SEL_KV_LOCALITY], 1);
+        event(stored != 0, NULL, NULL, "");
+        assert_int_equal(rec.n, 0);
+        assert_int_equal(rec.counts[SEL_KV_OWNERSHIP], 1);
+
         /* the first reason in the order ownership, locality, medium */
         event(stored != 0, "FS", "REMOTE", "kvcr");
         assert_int_equal(rec.counts[SEL_KV_OWNERSHIP], 1);
@@ -244,7 +252,7 @@ test_kinds(void **state)
     static const char *const  others[] = {
         "sliding_window", "sliding_window_mla", "mamba",
         "chunked_local_attention", "encoder_only_attention",
-        "cross_attention", "Full_attention", "future"
+        "cross_attention", "Full_attention", "future", ""
     };
 
     size_t  i;

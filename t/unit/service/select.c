@@ -135,9 +135,7 @@ test_busy(void **state)
                  "\"active_prefill_tokens\":0,"
                  "\"prefill_token_capacity\":10000000}}");
 
-    settings.has_prefill_busy = true;
     settings.prefill_busy = 0.5;
-    settings.has_decode_busy = true;
     settings.decode_busy = 0.9;
     expect_answer("{" EAST "," HASHES "," PIN ",\"advisory\":true}",
                   "{" CHOICE ",\"decode_busy\":false,\"worker_load\":{"
