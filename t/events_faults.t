@@ -136,7 +136,6 @@ subtest 'payloads that are no batch' => sub {
         [ 'events are nil'    => '9301c000' ],
         [ 'the rank is text'  => '930190a130' ],
         [ 'the rank is 2^32'  => '930190cf0000000100000000' ],
-        [ 'two values'        => EMPTY_BATCH . 'c0' ],
         [ 'array bomb'        => 'ddffffffff' ],
         [ 'map bomb'          => 'df7fffffff' ],
         [ 'larger map bomb'   => 'dfffffffff' ],

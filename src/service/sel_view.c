@@ -288,15 +288,3 @@ sel_view_place(const sel_view_t *view, uint64_t worker_id, bool *found)
 
     return low;
 }
-
-
-sel_view_worker_t *
-sel_view_worker(const sel_view_t *view, uint64_t worker_id)
-{
-    bool      found;
-    uint32_t  i;
-
-    i = sel_view_place(view, worker_id, &found);
-
-    return found ? view->workers[i] : NULL;
-}

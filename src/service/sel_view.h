@@ -105,9 +105,6 @@ bool sel_view_refresh(sel_view_t *view);
 sel_view_partition_t *sel_view_find(sel_view_t *view, sel_str_t model_name,
     sel_str_t routing_group, bool *failed);
 
-sel_view_worker_t *sel_view_worker(const sel_view_t *view,
-    uint64_t worker_id);
-
 /*
  * All workers by (model name, routing group, id), n_workers of them; NULL
  * when memory is exhausted.

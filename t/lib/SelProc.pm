@@ -234,15 +234,11 @@ sub sanitizer_env {
 
     my $dir = $ENV{SEL_ASAN_LOG} or return {};
 
-    # nginx leaks two blocks by design, every module defines ngx_modules, and
-    # what is freed should not count as used for long
-
-    my %env = (ASAN_OPTIONS => 'detect_leaks=0:detect_odr_violation=0'
-        . ':verify_asan_link_order=0:quarantine_size_mb=8');
+    my %env;
 
     for my $name (qw(ASAN_OPTIONS UBSAN_OPTIONS)) {
         my @options = grep { length && !/^log_path=/ }
-            split /[:,]/, join ':', $env{$name} // (), $ENV{$name} // ();
+            split /[:,]/, $ENV{$name} // '';
         $env{$name} = join ':', @options, "log_path=$dir/$prefix";
     }
 

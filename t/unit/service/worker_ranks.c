@@ -145,7 +145,6 @@ test_metadata_keeps(void **state)
     expect_blocks("default", 1, 4);
     assert_ptr_equal(world_listener(&b, 7, 1)->rank, rank);
     assert_true(rank->worker->record.total_kv_blocks == 9);
-    assert_ptr_equal(rank->worker, sel_view_worker(&b.service.view, 7));
 }
 
 
