@@ -147,6 +147,7 @@ ngx_http_select_init_process(ngx_cycle_t *cycle)
 
     start.zone = ngx_http_select_zone_handle(mcf->zone);
     start.settings.kv_events = mcf->kv_events;
+    start.settings.silence = (uint64_t) mcf->silence * 1000000;
     start.index_memory = mcf->index_memory;
     start.generation = ngx_http_select_generation;
 

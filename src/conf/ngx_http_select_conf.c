@@ -25,6 +25,7 @@ ngx_http_select_create_main_conf(ngx_conf_t *cf)
     conf->kv_events = NGX_CONF_UNSET;
     conf->indexer_threads = NGX_CONF_UNSET;
     conf->index_memory = NGX_CONF_UNSET_SIZE;
+    conf->silence = NGX_CONF_UNSET_MSEC;
 
     return conf;
 }
@@ -52,6 +53,11 @@ ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf)
     if (mcf->index_memory == NGX_CONF_UNSET_SIZE) {
         mcf->index_memory = (size_t) 2 << 30;
         mcf->index_memory_from = "default";
+    }
+
+    if (mcf->silence == NGX_CONF_UNSET_MSEC) {
+        mcf->silence = 300000;
+        mcf->silence_from = "default";
     }
 
     return NGX_CONF_OK;

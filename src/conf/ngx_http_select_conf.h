@@ -28,10 +28,12 @@ typedef struct {
     ngx_flag_t       kv_events;
     ngx_int_t        indexer_threads;   /* accepted, without effect */
     size_t           index_memory;
+    ngx_msec_t       silence;           /* of KV events; 0: off */
 
     /* where settings of the http level come from, for the log */
     const char      *kv_events_from;
     const char      *index_memory_from;
+    const char      *silence_from;
     const char      *track_prefill_tokens_from;
     const char      *numbers_from[NGX_HTTP_SELECT_NUMBERS];
 } ngx_http_select_main_conf_t;

@@ -20,6 +20,8 @@ static char *ngx_http_select_handle(ngx_conf_t *cf, void *conf,
     ngx_http_handler_pt handler);
 static char *ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_http_select_silence(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
 static ngx_conf_num_bounds_t  ngx_http_select_threads = {
@@ -65,6 +67,13 @@ ngx_command_t  ngx_http_select_commands[] = {
     { ngx_string("select_index_memory"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_select_memory,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_silence_warning"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_silence,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -223,6 +232,40 @@ ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     mcf->index_memory = size;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_select_silence(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_int_t                     value;
+    ngx_str_t                    *args;
+    ngx_http_select_main_conf_t  *mcf = conf;
+
+    if (mcf->silence != NGX_CONF_UNSET_MSEC) {
+        return "is duplicate";
+    }
+
+    args = cf->args->elts;
+
+    if (ngx_strcmp(args[1].data, "off") == 0) {
+        mcf->silence = 0;
+        return NGX_CONF_OK;
+    }
+
+    value = ngx_parse_time(&args[1], 0);
+
+    if (value == NGX_ERROR) {
+        return "has an invalid time";
+    }
+
+    if (value == 0 || value > (ngx_int_t) 365 * 24 * 60 * 60 * 1000) {
+        return "must be more than 0 and at most 365d, or off";
+    }
+
+    mcf->silence = (ngx_msec_t) value;
 
     return NGX_CONF_OK;
 }

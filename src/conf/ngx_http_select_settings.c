@@ -18,7 +18,7 @@ void
 ngx_http_select_log_settings(ngx_cycle_t *cycle,
     ngx_http_select_main_conf_t *mcf)
 {
-    u_char                           size[NGX_SIZE_T_LEN + 2];
+    u_char                           size[NGX_SIZE_T_LEN + 3];
     sel_buf_t                        buf;
     ngx_uint_t                       i;
     ngx_http_conf_ctx_t             *ctx;
@@ -39,6 +39,12 @@ ngx_http_select_log_settings(ngx_cycle_t *cycle,
     ngx_http_select_put(&buf, "select_index_memory",
                         mcf->index_memory != 0 ? (char *) size : "off",
                         mcf->index_memory_from);
+
+    (void) ngx_sprintf(size, "%Mms%Z", mcf->silence);
+
+    ngx_http_select_put(&buf, "select_silence_warning",
+                        mcf->silence != 0 ? (char *) size : "off",
+                        mcf->silence_from);
 
     for (i = 0; i < NGX_HTTP_SELECT_NUMBERS; i++) {
         row = &ngx_http_select_numbers[i];

@@ -42,6 +42,8 @@ typedef struct {
 
 #define sel_countof(array)  (sizeof(array) / sizeof((array)[0]))
 
+#define sel_max(a, b)  ((a) > (b) ? (a) : (b))
+
 
 static inline bool
 sel_str_eq(sel_str_t a, sel_str_t b)

@@ -50,6 +50,7 @@ ngx_int_t ngx_http_select_get_ready(ngx_http_select_call_t *call);
 /* selection */
 ngx_int_t ngx_http_select_post_select(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_overlap_scores(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_post_potential_loads(ngx_http_select_call_t *call);
 
 
 /* What the families share. */

@@ -61,6 +61,9 @@ static const ngx_http_select_route_t  ngx_http_select_routes[] = {
     { ngx_string("/overlap_scores"), NGX_HTTP_POST, 1,
       NULL, ngx_http_select_post_overlap_scores },
 
+    { ngx_string("/potential_loads"), NGX_HTTP_POST, 1,
+      NULL, ngx_http_select_post_potential_loads },
+
     { ngx_null_string, 0, 0, NULL, NULL }
 };
 

@@ -1,4 +1,5 @@
 #include "http/ngx_http_select_api.h"
+#include "service/sel_loads.h"
 #include "service/sel_select.h"
 
 
@@ -24,8 +25,14 @@ ngx_http_select_post_select(ngx_http_select_call_t *call)
 ngx_int_t
 ngx_http_select_post_overlap_scores(ngx_http_select_call_t *call)
 {
-    return ngx_http_select_prompt(call, sel_read_overlap_scores,
-                                  sel_overlap_scores);
+    return ngx_http_select_prompt(call, sel_read_prompt, sel_overlap_scores);
+}
+
+
+ngx_int_t
+ngx_http_select_post_potential_loads(ngx_http_select_call_t *call)
+{
+    return ngx_http_select_prompt(call, sel_read_prompt, sel_potential_loads);
 }
 
 

@@ -1,5 +1,6 @@
 #include "core/sel_json_text.h"
 #include "http/ngx_http_select_api.h"
+#include "http/ngx_http_select_path.h"
 #include "ngx/ngx_http_select_body.h"
 
 
@@ -34,16 +35,22 @@ ngx_http_select_post_workers(ngx_http_select_call_t *call)
 ngx_int_t
 ngx_http_select_get_workers(ngx_http_select_call_t *call)
 {
-    ngx_int_t     rc;
-    sel_buf_t    *buf;
-    sel_str_t     model_name, routing_group;
-    sel_fault_t   fault;
+    ngx_int_t             rc;
+    ngx_str_t             value;
+    sel_buf_t            *buf;
+    sel_fault_t           fault;
+    sel_worker_filter_t   filter;
 
-    rc = ngx_http_select_filters(call, &model_name, &routing_group);
-
+    rc = ngx_http_select_filters(call, &filter.model_name,
+                                 &filter.routing_group);
     if (rc != NGX_DECLINED) {
         return rc;
     }
+
+    filter.diagnostics = (ngx_http_select_query(call->r, "diagnostics",
+                                                &value)
+                          == NGX_OK
+                          && value.len == 1 && value.data[0] == '1');
 
     buf = ngx_http_select_buf(call->r);
 
@@ -51,9 +58,7 @@ ngx_http_select_get_workers(ngx_http_select_call_t *call)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!sel_worker_list(call->service, model_name, routing_group, buf,
-                         &fault))
-    {
+    if (!sel_worker_list(call->service, &filter, buf, &fault)) {
         return ngx_http_select_fault(call, &fault);
     }
 

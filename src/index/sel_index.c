@@ -107,7 +107,9 @@ sel_index_settle(sel_index_t *index, uint32_t budget)
 void
 sel_index_stats(const sel_index_t *index, sel_index_stats_t *stats)
 {
-    stats->blocks = index->blocks;
+    memset(stats, 0, sizeof(sel_index_stats_t));
+
+    stats->blocks[SEL_TIER_DEVICE] = index->blocks;
     stats->nodes = index->nodes.used;
     stats->owners = index->live_n + index->retired_n;
     stats->retired = index->retired_n;

@@ -66,12 +66,14 @@ typedef enum {
                                    REMOVED (rare): the owner is cleared, for
                                    too little credit is better than wrong */
     SEL_INDEX_NO_SUCH_OWNER,    /* not in use, or retired */
-    SEL_INDEX_NO_SUCH_TIER      /* a tier that this index does not keep */
+    SEL_INDEX_CONFLICT          /* STORED in a lower tier: another external
+                                   hash is in this place, or this one is in
+                                   another; blocks before it are stored */
 } sel_index_result_t;
 
 
 typedef struct {
-    uint64_t  blocks;           /* (rank, block) memberships alive */
+    uint64_t  blocks[SEL_TIERS];    /* (rank, block) memberships alive */
     uint64_t  nodes;            /* distinct blocks, with those that are only
                                    waiting for a sweep */
     uint64_t  owners;           /* in use, retired ones included */
@@ -80,10 +82,14 @@ typedef struct {
 } sel_index_stats_t;
 
 
-/* One rank's credit for a query. */
+/*
+ * One rank's credit for a query: on the device the number of consecutive
+ * blocks from the first, in each lower tier the number of blocks by which
+ * that tier goes on.
+ */
 typedef struct {
     uint16_t  owner;
-    uint32_t  blocks;           /* consecutive blocks from the first */
+    uint32_t  hits[SEL_TIERS];
 } sel_index_match_t;
 
 
@@ -110,8 +116,9 @@ uint16_t sel_index_find_owner(const sel_index_t *index, uint32_t partition,
 bool sel_index_owner_key(const sel_index_t *index, uint16_t owner,
     uint32_t *partition, uint64_t *worker_id, uint32_t *dp_rank);
 
-/* Blocks that an owner holds now. */
-uint64_t sel_index_owner_blocks(const sel_index_t *index, uint16_t owner);
+/* Blocks that an owner holds now in a tier. */
+uint64_t sel_index_owner_blocks(const sel_index_t *index, uint16_t owner,
+    sel_tier_t tier);
 
 /*
  * Takes an owner out: it has no credit from now on, whatever the tables

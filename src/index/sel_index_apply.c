@@ -58,7 +58,7 @@ sel_index_apply(sel_index_t *index, const sel_index_change_t *change)
     }
 
     if (change->tier != SEL_TIER_DEVICE) {
-        return SEL_INDEX_NO_SUCH_TIER;
+        return SEL_INDEX_CONFLICT;
     }
 
     if (change->kind == SEL_INDEX_STORED) {

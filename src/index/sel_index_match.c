@@ -168,6 +168,7 @@ sel_match_emit(sel_match_t *match, uint32_t word, uint64_t bits,
 
         out = &match->out[match->n++];
         out->owner = match->index->holders[holder].owner;
-        out->blocks = blocks;
+        memset(out->hits, 0, sizeof(out->hits));
+        out->hits[SEL_TIER_DEVICE] = blocks;
     }
 }

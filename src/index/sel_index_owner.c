@@ -246,9 +246,10 @@ sel_index_owner_key(const sel_index_t *index, uint16_t owner,
 
 
 uint64_t
-sel_index_owner_blocks(const sel_index_t *index, uint16_t owner)
+sel_index_owner_blocks(const sel_index_t *index, uint16_t owner,
+    sel_tier_t tier)
 {
-    if (!sel_index_live(index, owner)) {
+    if (tier != SEL_TIER_DEVICE || !sel_index_live(index, owner)) {
         return 0;
     }
 

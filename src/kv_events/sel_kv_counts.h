@@ -25,7 +25,7 @@
     row(OWNERSHIP, "ownership", "the block is not owned by the engine")       \
     row(LOCALITY, "locality", "the block is not local")                       \
     row(MEDIUM, "medium", "the storage medium is not known")                  \
-    row(TIER, "tier", "the storage tier is not indexed")                      \
+    row(CONFLICT, "conflict", "the tier has another hash in this place")      \
     row(GROUP, "group", "a cache group other than full attention")            \
     row(AMBIGUOUS, "ambiguous_namespace",                                     \
         "the parent block was seen under two cache salts")                    \

@@ -242,8 +242,8 @@ sel_kv_run_apply(sel_kv_run_t *run, sel_index_change_t *change)
         run->counts[SEL_KV_RANK]++;
         break;
 
-    case SEL_INDEX_NO_SUCH_TIER:
-        run->counts[SEL_KV_TIER]++;
+    case SEL_INDEX_CONFLICT:
+        run->counts[SEL_KV_CONFLICT]++;
         break;
     }
 }

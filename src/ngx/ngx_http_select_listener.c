@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include "core/sel_clock.h"
 #include "ngx/ngx_http_select_listener.h"
+#include "service/sel_watch.h"
 
 
 /* milliseconds */
@@ -32,29 +33,6 @@ static void ngx_http_select_listener_fail(ngx_http_select_listener_t *l,
     const char *why, ngx_msec_t patience);
 static int ngx_http_select_listener_message(ngx_http_select_listener_t *l,
     ngx_http_select_sub_t *sub, uint64_t *counts);
-static void ngx_http_select_listener_tell(ngx_http_select_listener_t *l,
-    const uint64_t *counts);
-
-
-#define NGX_HTTP_SELECT_HELP(name, label, help)  help,
-
-static const char *const  ngx_http_select_helps[] = {
-    SEL_KV_APPLIED(NGX_HTTP_SELECT_HELP)
-    SEL_KV_REFUSED(NGX_HTTP_SELECT_HELP)
-    SEL_KV_MESSAGES(NGX_HTTP_SELECT_HELP)
-};
-
-
-/* What the log hears of, once a listener: not what is quite usual. */
-
-#define NGX_HTTP_SELECT_BIT(name, label, help)  | (1ull << SEL_KV_##name)
-
-#define NGX_HTTP_SELECT_TOLD                                                  \
-    ((0 SEL_KV_REFUSED(NGX_HTTP_SELECT_BIT)                                   \
-      | (1ull << SEL_KV_FRAMES) | (1ull << SEL_KV_BATCH)                      \
-      | (1ull << SEL_KV_GAP))                                                 \
-     & ~(1ull << SEL_KV_GROUP) & ~(1ull << SEL_KV_UNKNOWN_BLOCK))
-
 
 ngx_http_select_listener_t *
 ngx_http_select_listener_create(sel_service_t *service, sel_view_rank_t *rank,
@@ -80,6 +58,7 @@ ngx_http_select_listener_create(sel_service_t *service, sel_view_rank_t *rank,
     l->log = log;
     l->answered = answered;
     l->rank = rank;
+    rank->stats.listener = SEL_LISTENER_PENDING;
     l->ingest.service = service;
     l->ingest.rank = rank;
     l->sink = sel_ingest_sink(&l->ingest);
@@ -284,13 +263,15 @@ ngx_http_select_listener_connect(ngx_http_select_listener_t *l,
                       l->rank->worker_id, l->rank->dp_rank);
     }
 
-    l->patience = l->state != NGX_HTTP_SELECT_ACTIVE
-                  ? NGX_HTTP_SELECT_SILENCE_NEW
-                  : ngx_min(2 * l->patience, NGX_HTTP_SELECT_SILENCE_MAX);
-
+    l->patience = ngx_min(2 * l->patience, NGX_HTTP_SELECT_SILENCE_MAX);
     l->current = next;
     l->opened = ngx_current_msec;
-    l->state = NGX_HTTP_SELECT_ACTIVE;
+
+    if (l->rank->stats.listener != SEL_LISTENER_ACTIVE) {
+        l->patience = NGX_HTTP_SELECT_SILENCE_NEW;
+        l->rank->stats.listener = SEL_LISTENER_ACTIVE;
+        l->rank->stats.active = sel_clock_ns();
+    }
 }
 
 
@@ -304,8 +285,10 @@ ngx_http_select_listener_fail(ngx_http_select_listener_t *l, const char *why,
         return;
     }
 
-    l->state = NGX_HTTP_SELECT_FAILED;
     l->patience = patience;
+    l->rank->stats.listener = SEL_LISTENER_FAILED;
+    ngx_cpystrn((u_char *) l->rank->stats.reason, (u_char *) why,
+                sizeof(l->rank->stats.reason));
 
     if (!l->failing) {
         l->failing = 1;
@@ -324,7 +307,7 @@ ngx_http_select_listener_due(ngx_http_select_listener_t *l, ngx_msec_t now)
         ngx_http_select_sub_close(&l->subs[!l->current]);
     }
 
-    return l->state != NGX_HTTP_SELECT_PENDING && l->name == NULL
+    return l->rank->stats.listener != SEL_LISTENER_PENDING && l->name == NULL
            && now - l->since >= l->patience;
 }
 
@@ -399,7 +382,7 @@ ngx_http_select_listener_message(ngx_http_select_listener_t *l,
         own[SEL_KV_OLD] = 0;            /* it comes twice */
     }
 
-    ngx_http_select_listener_tell(l, own);
+    sel_watch_message(l->ingest.service, l->rank, sel_clock_ns(), own);
 
     for (i = 0; i < SEL_KV_COUNTS; i++) {
         counts[i] += own[i];
@@ -411,28 +394,4 @@ ngx_http_select_listener_message(ngx_http_select_listener_t *l,
     }
 
     return 1;
-}
-
-
-static void
-ngx_http_select_listener_tell(ngx_http_select_listener_t *l,
-    const uint64_t *counts)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < SEL_KV_COUNTS; i++) {
-
-        if (counts[i] == 0
-            || !((NGX_HTTP_SELECT_TOLD & ~l->told) >> i & 1))
-        {
-            continue;
-        }
-
-        l->told |= 1ull << i;
-
-        ngx_log_error(NGX_LOG_WARN, l->log, 0,
-                      "KV events of worker %uL rank %uD: %s; this is counted "
-                      "and not logged again", l->rank->worker_id,
-                      l->rank->dp_rank, ngx_http_select_helps[i]);
-    }
 }

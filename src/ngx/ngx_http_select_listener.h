@@ -16,18 +16,9 @@
 #include "service/sel_ingest.h"
 
 
-typedef enum {
-    NGX_HTTP_SELECT_PENDING = 0,
-    NGX_HTTP_SELECT_ACTIVE,
-    NGX_HTTP_SELECT_FAILED,
-    NGX_HTTP_SELECT_STATES
-} ngx_http_select_state_e;
-
-
 typedef struct {
     ngx_queue_t               queue;        /* for its owner */
     ngx_queue_t              *in;           /* the queue it stands in */
-    ngx_http_select_state_e   state;        /* pending until it is open */
     ngx_http_select_sub_t     subs[2];
     ngx_uint_t                current;      /* of subs */
     ngx_http_select_name_t   *name;         /* a look-up is under way */
@@ -41,7 +32,6 @@ typedef struct {
     ngx_msec_t                opened;       /* the current socket */
     ngx_msec_t                since;        /* last message, or last try */
     ngx_msec_t                patience;     /* before it is opened again */
-    uint64_t                  told;         /* SEL_KV_* that the log knows */
     unsigned                  failing:1;    /* the log knows it */
     ngx_log_t                *log;
 } ngx_http_select_listener_t;

@@ -10,6 +10,7 @@
 #include "ngx/ngx_http_select_listener.h"
 #include "ngx/ngx_http_select_listeners.h"
 #include "service/sel_metrics.h"
+#include "service/sel_watch.h"
 
 
 /* sockets opened in one turn */
@@ -51,8 +52,6 @@ static void ngx_http_select_listeners_answered(void *data);
 static void ngx_http_select_listeners_open(ngx_event_t *ev);
 static void ngx_http_select_listeners_receive(ngx_event_t *ev);
 static void ngx_http_select_listeners_look(ngx_event_t *ev);
-static ngx_http_select_listener_t *ngx_http_select_listeners_of(
-    sel_view_t *view, uint32_t worker, uint32_t rank);
 
 
 static ngx_http_select_listeners_t  ngx_http_select_listeners;
@@ -107,9 +106,8 @@ void
 ngx_http_select_listeners_meter(void)
 {
     uint32_t                      i, j;
-    uint64_t                      states[NGX_HTTP_SELECT_STATES];
+    uint64_t                      states[SEL_LISTENER_STATES];
     sel_view_t                   *view;
-    ngx_http_select_listener_t   *l;
     ngx_http_select_listeners_t  *ls;
 
     ls = &ngx_http_select_listeners;
@@ -125,17 +123,13 @@ ngx_http_select_listeners_meter(void)
 
     for (i = 0; i < view->n_workers; i++) {
         for (j = 0; j < view->workers[i]->n_ranks; j++) {
-            l = ngx_http_select_listeners_of(view, i, j);
-
-            if (l != NULL) {
-                states[l->state]++;
-            }
+            states[view->workers[i]->ranks[j]->stats.listener]++;
         }
     }
 
-    ls->values[SEL_GAUGE_LISTENERS_PENDING] = states[NGX_HTTP_SELECT_PENDING];
-    ls->values[SEL_GAUGE_LISTENERS_ACTIVE] = states[NGX_HTTP_SELECT_ACTIVE];
-    ls->values[SEL_GAUGE_LISTENERS_FAILED] = states[NGX_HTTP_SELECT_FAILED];
+    ls->values[SEL_GAUGE_LISTENERS_PENDING] = states[SEL_LISTENER_PENDING];
+    ls->values[SEL_GAUGE_LISTENERS_ACTIVE] = states[SEL_LISTENER_ACTIVE];
+    ls->values[SEL_GAUGE_LISTENERS_FAILED] = states[SEL_LISTENER_FAILED];
 }
 
 
@@ -203,6 +197,7 @@ ngx_http_select_listeners_added(void *data, sel_view_rank_t *rank)
     }
 
     rank->listener = l;
+    sel_sources_add(&ls->service->sources, rank);
     ngx_http_select_listeners_queue(l, &ls->opening);
 
     if (!ls->look.timer_set) {
@@ -214,7 +209,12 @@ ngx_http_select_listeners_added(void *data, sel_view_rank_t *rank)
 static void
 ngx_http_select_listeners_removed(void *data, sel_view_rank_t *rank)
 {
+    ngx_http_select_listeners_t  *ls;
+
+    ls = data;
+
     if (rank->listener != NULL) {
+        sel_sources_remove(&ls->service->sources, rank);
         ngx_http_select_listeners_queue(rank->listener, NULL);
         ngx_http_select_listener_destroy(rank->listener);
         rank->listener = NULL;
@@ -346,19 +346,28 @@ static void
 ngx_http_select_listeners_look(ngx_event_t *ev)
 {
     uint32_t                      i, j;
+    uint64_t                      now;
     sel_view_t                   *view;
+    sel_view_rank_t              *rank;
     ngx_http_select_listener_t   *l;
     ngx_http_select_listeners_t  *ls;
 
     ls = &ngx_http_select_listeners;
     view = &ls->service->view;
+    now = sel_clock_ns();
 
     for (i = 0; i < view->n_workers; i++) {
         for (j = 0; j < view->workers[i]->n_ranks; j++) {
-            l = ngx_http_select_listeners_of(view, i, j);
+            rank = view->workers[i]->ranks[j];
+            l = rank->listener;
 
-            if (l != NULL
-                && ngx_http_select_listener_due(l, ngx_current_msec)
+            if (l == NULL) {
+                continue;
+            }
+
+            sel_watch_look(ls->service, rank, now);
+
+            if (ngx_http_select_listener_due(l, ngx_current_msec)
                 && l->in == NULL)
             {
                 ngx_http_select_listeners_queue(l, &ls->opening);
@@ -369,11 +378,4 @@ ngx_http_select_listeners_look(ngx_event_t *ev)
     if (!ngx_exiting && !ngx_terminate) {
         ngx_add_timer(ev, NGX_HTTP_SELECT_LOOK);
     }
-}
-
-
-static ngx_http_select_listener_t *
-ngx_http_select_listeners_of(sel_view_t *view, uint32_t worker, uint32_t rank)
-{
-    return view->workers[worker]->ranks[rank]->listener;
 }

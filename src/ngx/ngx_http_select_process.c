@@ -36,6 +36,8 @@ static void ngx_http_select_process_heap(void);
 static void ngx_http_select_process_enter(void);
 static void ngx_http_select_process_events(void);
 static void ngx_http_select_process_changed(void *data);
+static void ngx_http_select_process_warned(void *data,
+    const sel_view_rank_t *rank, const char *text);
 static void ngx_http_select_process_rung(void *data);
 static void ngx_http_select_process_shutdown(void *data);
 static void ngx_http_select_process_tick(ngx_event_t *ev);
@@ -66,6 +68,7 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
     service->zone = start->zone;
     service->settings = start->settings;
     service->changed = ngx_http_select_process_changed;
+    service->warned = ngx_http_select_process_warned;
     service->proc = SEL_PROC_NONE;
     sel_random_seed(&service->random);
 
@@ -239,6 +242,16 @@ static void
 ngx_http_select_process_changed(void *data)
 {
     ngx_http_select_bells_ring();
+}
+
+
+static void
+ngx_http_select_process_warned(void *data, const sel_view_rank_t *rank,
+    const char *text)
+{
+    ngx_log_error(NGX_LOG_WARN, ngx_http_select_process.log, 0,
+                  "KV events of worker %uL rank %uD: %s; this is counted and "
+                  "not logged again", rank->worker_id, rank->dp_rank, text);
 }
 
 

@@ -141,9 +141,7 @@ sel_eligible_collect(sel_service_t *service,
         }
 
         service->scratch.ranks[n] = rank;
-        service->scratch.candidates[n] = (sel_candidate_t) { 0 };
-        service->scratch.candidates[n].device = sel_lookup_depth(service,
-                                                                 rank);
+        service->scratch.candidates[n] = sel_lookup_candidate(service, rank);
         service->scratch.candidates[n].preferred_taints = preferred;
         n++;
     }

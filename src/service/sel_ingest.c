@@ -1,4 +1,5 @@
 #include "service/sel_ingest.h"
+#include "service/sel_watch.h"
 
 
 static sel_index_result_t sel_ingest_apply(void *data, uint32_t dp_rank,
@@ -37,6 +38,12 @@ sel_ingest_apply(void *data, uint32_t dp_rank, sel_index_change_t *change)
         default:
             return SEL_INDEX_NO_SUCH_OWNER;
         }
+    }
+
+    if (change->kind == SEL_INDEX_STORED && !ingest->rank->stats.stored
+        && change->owner == ingest->rank->owner)
+    {
+        sel_watch_stored(ingest->service, ingest->rank);
     }
 
     return sel_index_apply(ingest->service->index, change);

@@ -10,19 +10,86 @@
 
 
 /*
- * Looks the prompt up: scratch.depth[owner] is the owner's device prefix in
- * blocks for every owner below sel_index_owner_limit(), scratch.matches lists
- * the *n owners with some.  False when memory is exhausted.
+ * What a rank holds of a prompt, in blocks: on the device from the first on,
+ * by how many host memory goes on from there, and then disk and external
+ * storage.
  */
-bool sel_lookup(sel_service_t *service, const sel_view_partition_t *partition,
-    const sel_prompt_t *prompt, uint32_t *n);
+typedef struct {
+    uint32_t  device;
+    uint32_t  host;
+    uint32_t  disk;
+} sel_overlap_t;
 
-/* The device prefix of a registered rank, after sel_lookup(). */
-static inline uint32_t
-sel_lookup_depth(const sel_service_t *service, const sel_view_rank_t *rank)
+
+typedef struct {
+    sel_view_partition_t  *partition;
+    sel_prompt_t           prompt;
+    uint32_t               n;           /* matches */
+} sel_lookup_t;
+
+
+/*
+ * Looks the prompt of a request up in its partition, which has a schedulable
+ * worker: scratch.matches lists the n owners that hold some of it,
+ * scratch.found leads there from every owner below sel_index_owner_limit().
+ * select: see sel_prompt_read().
+ */
+bool sel_lookup(sel_service_t *service, sel_arena_t *arena,
+    const sel_select_body_t *body, bool select, sel_lookup_t *lookup,
+    sel_fault_t *fault);
+
+static inline sel_cost_prompt_t
+sel_lookup_cost_prompt(const sel_lookup_t *lookup)
+{
+    return (sel_cost_prompt_t) {
+        lookup->prompt.isl_tokens, lookup->partition->key.block_size,
+        lookup->prompt.tracked_blocks
+    };
+}
+
+static inline sel_overlap_t
+sel_lookup_match(const sel_index_match_t *match)
+{
+    return (sel_overlap_t) {
+        match->hits[SEL_TIER_DEVICE], match->hits[SEL_TIER_HOST_PINNED],
+        match->hits[SEL_TIER_DISK] + match->hits[SEL_TIER_EXTERNAL]
+    };
+}
+
+/* The overlap of a registered rank, after sel_lookup(). */
+static inline sel_overlap_t
+sel_lookup_overlap(const sel_service_t *service, const sel_view_rank_t *rank)
+{
+    uint32_t              found;
+    const sel_scratch_t  *s;
+
+    s = &service->scratch;
+    found = rank->owner < s->n_matches ? s->found[rank->owner] : 0;
+
+    return found != 0 ? sel_lookup_match(&s->matches[found - 1])
+                      : (sel_overlap_t) { 0, 0, 0 };
+}
+
+/* Look-ups in which the rank's owner, whoever it was, had a match. */
+static inline uint64_t
+sel_lookup_matched(const sel_service_t *service, const sel_view_rank_t *rank)
 {
     return rank->owner < service->scratch.n_matches
-           ? service->scratch.depth[rank->owner] : 0;
+           ? service->scratch.matched[rank->owner] : 0;
+}
+
+/* The registered rank as a candidate, idle as yet. */
+static inline sel_candidate_t
+sel_lookup_candidate(const sel_service_t *service,
+    const sel_view_rank_t *rank)
+{
+    sel_overlap_t  overlap;
+
+    overlap = sel_lookup_overlap(service, rank);
+
+    return (sel_candidate_t) {
+        .device = overlap.device, .host = overlap.host, .disk = overlap.disk
+    };
 }
 
 /*

@@ -84,11 +84,18 @@ sel_metrics_add(_Atomic uint64_t *values, uint64_t *counts)
 void
 sel_metrics_index(_Atomic uint64_t *values, const sel_index_t *index)
 {
+    uint32_t           i;
+    uint64_t           blocks;
     sel_index_stats_t  stats;
 
+    blocks = 0;
     sel_index_stats(index, &stats);
 
-    values[SEL_GAUGE_INDEX_BLOCKS] = stats.blocks;
+    for (i = 0; i < SEL_TIERS; i++) {
+        blocks += stats.blocks[i];
+    }
+
+    values[SEL_GAUGE_INDEX_BLOCKS] = blocks;
     values[SEL_GAUGE_INDEX_NODES] = stats.nodes;
     values[SEL_GAUGE_INDEX_RANKS] = stats.owners - stats.retired;
     values[SEL_GAUGE_INDEX_RETIRED] = stats.retired;

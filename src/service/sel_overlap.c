@@ -9,15 +9,14 @@
 
 
 typedef struct {
-    uint64_t  worker_id;
-    uint32_t  dp_rank;
-    uint32_t  blocks;
+    uint64_t       worker_id;
+    uint32_t       dp_rank;
+    sel_overlap_t  overlap;
 } sel_overlap_row_t;
 
 
 static sel_overlap_row_t *sel_overlap_rows(sel_service_t *service,
-    sel_arena_t *arena, const sel_view_partition_t *partition,
-    uint32_t matches, uint32_t *n);
+    sel_arena_t *arena, const sel_lookup_t *lookup, uint32_t *n);
 static int sel_overlap_compare(const void *one, const void *two);
 static void sel_overlap_print(sel_json_out_t *out,
     const sel_cost_settings_t *cost, const sel_overlap_row_t *row);
@@ -28,28 +27,17 @@ sel_overlap_scores(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,
     sel_buf_t *buf, sel_fault_t *fault)
 {
-    uint32_t               i, n, matches;
-    sel_prompt_t           prompt;
-    sel_json_out_t         out;
-    sel_overlap_row_t     *rows;
-    sel_cost_settings_t    cost;
-    sel_view_partition_t  *partition;
+    uint32_t              i, n;
+    sel_lookup_t          lookup;
+    sel_json_out_t        out;
+    sel_overlap_row_t    *rows;
+    sel_cost_settings_t   cost;
 
-    partition = sel_service_partition(service, arena, body->model_name,
-                                      body->routing_group, fault);
-    if (partition == NULL) {
+    if (!sel_lookup(service, arena, body, false, &lookup, fault)) {
         return false;
     }
 
-    if (!sel_prompt_read(partition, arena, body, false, &prompt, fault)) {
-        return false;
-    }
-
-    if (!sel_lookup(service, partition, &prompt, &matches)) {
-        return sel_fault_memory(fault);
-    }
-
-    rows = sel_overlap_rows(service, arena, partition, matches, &n);
+    rows = sel_overlap_rows(service, arena, &lookup, &n);
 
     if (rows == NULL) {
         return sel_fault_memory(fault);
@@ -60,9 +48,9 @@ sel_overlap_scores(sel_service_t *service, sel_arena_t *arena,
     sel_json_out_init(&out, buf);
     sel_json_out_object(&out);
     sel_json_out_key(&out, "block_size");
-    sel_json_out_u64(&out, partition->key.block_size);
+    sel_json_out_u64(&out, lookup.partition->key.block_size);
     sel_json_out_key(&out, "num_blocks");
-    sel_json_out_u64(&out, prompt.n_blocks);
+    sel_json_out_u64(&out, lookup.prompt.n_blocks);
     sel_json_out_key(&out, "workers");
     sel_json_out_array(&out);
 
@@ -91,16 +79,18 @@ sel_overlap_scores(sel_service_t *service, sel_arena_t *arena,
 
 static sel_overlap_row_t *
 sel_overlap_rows(sel_service_t *service, sel_arena_t *arena,
-    const sel_view_partition_t *partition, uint32_t matches, uint32_t *n)
+    const sel_lookup_t *lookup, uint32_t *n)
 {
-    uint32_t            i, number;
-    uint16_t            owner;
-    sel_scratch_t      *s;
-    sel_view_rank_t    *rank;
-    sel_overlap_row_t  *rows;
+    uint32_t                     i, number;
+    uint16_t                     owner;
+    sel_scratch_t               *s;
+    sel_view_rank_t             *rank;
+    sel_overlap_row_t           *rows;
+    const sel_view_partition_t  *partition;
 
     s = &service->scratch;
-    rows = sel_arena_alloc(arena, ((size_t) partition->n_ranks + matches)
+    partition = lookup->partition;
+    rows = sel_arena_alloc(arena, ((size_t) partition->n_ranks + lookup->n)
                                   * sizeof(*rows));
     if (rows == NULL) {
         return NULL;
@@ -109,10 +99,10 @@ sel_overlap_rows(sel_service_t *service, sel_arena_t *arena,
     for (i = 0; i < partition->n_ranks; i++) {
         rank = partition->ranks[i];
         rows[i] = (sel_overlap_row_t) { rank->worker_id, rank->dp_rank,
-                                        sel_lookup_depth(service, rank) };
+                                        sel_lookup_overlap(service, rank) };
 
         if (rank->owner < s->n_matches) {
-            s->depth[rank->owner] = 0;
+            s->found[rank->owner] = 0;
         }
     }
 
@@ -120,14 +110,14 @@ sel_overlap_rows(sel_service_t *service, sel_arena_t *arena,
 
     /* what is left belongs to ranks that nobody registered */
 
-    for (i = 0; i < matches; i++) {
+    for (i = 0; i < lookup->n; i++) {
         owner = s->matches[i].owner;
 
-        if (s->depth[owner] != 0
+        if (s->found[owner] != 0
             && sel_index_owner_key(service->index, owner, &number,
                                    &rows[*n].worker_id, &rows[*n].dp_rank))
         {
-            rows[(*n)++].blocks = s->depth[owner];
+            rows[(*n)++].overlap = sel_lookup_match(&s->matches[i]);
         }
     }
 
@@ -159,24 +149,32 @@ static void
 sel_overlap_print(sel_json_out_t *out, const sel_cost_settings_t *cost,
     const sel_overlap_row_t *row)
 {
+    uint32_t              host;
+    const sel_overlap_t  *o;
+
+    o = &row->overlap;
+    host = o->device + o->host;
+
     sel_json_out_object(out);
     sel_json_out_key(out, "worker_id");
     sel_json_out_u64(out, row->worker_id);
     sel_json_out_key(out, "dp_rank");
     sel_json_out_u64(out, row->dp_rank);
     sel_json_out_key(out, "device_blocks");
-    sel_json_out_u64(out, row->blocks);
+    sel_json_out_u64(out, o->device);
     sel_json_out_key(out, "host_pinned_blocks");
-    sel_json_out_u64(out, row->blocks);
+    sel_json_out_u64(out, host);
     sel_json_out_key(out, "disk_blocks");
-    sel_json_out_u64(out, row->blocks);
+    sel_json_out_u64(out, host + o->disk);
     sel_json_out_key(out, "host_pinned_extension_blocks");
-    sel_json_out_u64(out, 0);
+    sel_json_out_u64(out, o->host);
     sel_json_out_key(out, "disk_extension_blocks");
-    sel_json_out_u64(out, 0);
+    sel_json_out_u64(out, o->disk);
     sel_json_out_key(out, "shared_beyond_device_blocks");
     sel_json_out_null(out);
     sel_json_out_key(out, "router_credit_blocks");
-    sel_json_out_f64(out, cost->overlap_score_credit * row->blocks);
+    sel_json_out_f64(out, cost->overlap_score_credit * o->device
+                          + cost->host_weight * o->host
+                          + cost->disk_weight * o->disk);
     sel_json_out_object_end(out);
 }

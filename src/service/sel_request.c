@@ -149,7 +149,7 @@ sel_read_select(sel_json_t *json, sel_select_body_t *body)
 /* Its members are the first ones of a select: prompt, partition, override. */
 
 bool
-sel_read_overlap_scores(sel_json_t *json, sel_select_body_t *body)
+sel_read_prompt(sel_json_t *json, sel_select_body_t *body)
 {
     return sel_read_body(json, body, SEL_SELECT_OVERRIDE + 1);
 }

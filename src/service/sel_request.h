@@ -160,7 +160,7 @@ sel_body_has(const sel_select_body_t *body, unsigned member)
 
 /* Read one body; everything they hand out is in the reader's arena. */
 bool sel_read_select(sel_json_t *json, sel_select_body_t *body);
-bool sel_read_overlap_scores(sel_json_t *json, sel_select_body_t *body);
+bool sel_read_prompt(sel_json_t *json, sel_select_body_t *body);
 
 
 #endif /* SEL_REQUEST_H */

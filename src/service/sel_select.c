@@ -34,34 +34,21 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
     sel_buf_t *buf, sel_fault_t *fault)
 {
     uint32_t         i, n;
-    sel_prompt_t     prompt;
+    sel_lookup_t     lookup;
     sel_selection_t  s;
 
+    if (!sel_lookup(service, arena, body, true, &lookup, fault)
+        || !sel_eligible(service, arena, lookup.partition, body, &n, fault))
+    {
+        return false;
+    }
+
     s.body = body;
-    s.partition = sel_service_partition(service, arena, body->model_name,
-                                        body->routing_group, fault);
-    if (s.partition == NULL) {
-        return false;
-    }
-
-    if (!sel_prompt_read(s.partition, arena, body, true, &prompt, fault)) {
-        return false;
-    }
-
-    if (!sel_lookup(service, s.partition, &prompt, &n)) {
-        return sel_fault_memory(fault);
-    }
-
-    if (!sel_eligible(service, arena, s.partition, body, &n, fault)) {
-        return false;
-    }
-
-    s.prompt = (sel_cost_prompt_t) {
-        prompt.isl_tokens, s.partition->key.block_size, prompt.tracked_blocks
-    };
+    s.partition = lookup.partition;
+    s.prompt = sel_lookup_cost_prompt(&lookup);
 
     for (i = 0; i < n; i++) {
-        service->scratch.candidates[i].new_blocks = prompt.tracked_blocks;
+        service->scratch.candidates[i].new_blocks = s.prompt.tracked_blocks;
     }
 
     sel_select_settings(&settings->cost, body, &s.cost);
@@ -77,7 +64,7 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
 
     sel_count(service->zone, SEL_COUNT_SELECTIONS, 1);
 
-    if (s.candidate->device == 0) {
+    if (s.candidate->device + s.candidate->host + s.candidate->disk == 0) {
         sel_count(service->zone, SEL_COUNT_SELECTIONS_COLD, 1);
     }
 
@@ -171,45 +158,52 @@ sel_select_print(const sel_service_t *service,
 }
 
 
+/*
+ * Each number is the best rank's of the worker, so they may come from
+ * different ones.  What reaches the disk is the longest.
+ */
+
 static void
 sel_select_print_overlap(sel_json_out_t *out, const sel_service_t *service,
     const sel_selection_t *s)
 {
-    uint32_t                  i, depth, best, block_size;
+    uint32_t                  i, block_size, gpu, cpu, disk;
+    sel_overlap_t             o;
     const sel_view_worker_t  *worker;
 
     worker = s->rank->worker;
     block_size = s->partition->key.block_size;
-    best = 0;
+    gpu = 0;
+    cpu = 0;
+    disk = 0;
 
     for (i = 0; i < worker->n_ranks; i++) {
-        depth = sel_lookup_depth(service, worker->ranks[i]);
-        best = depth > best ? depth : best;
+        o = sel_lookup_overlap(service, worker->ranks[i]);
+        gpu = sel_max(gpu, o.device);
+        cpu = sel_max(cpu, o.device + o.host);
+        disk = sel_max(disk, o.device + o.host + o.disk);
     }
-
-    best = sel_select_tokens(best, block_size);
 
     sel_json_out_key(out, "overlap");
     sel_json_out_object(out);
     sel_json_out_key(out, "longest_matched");
-    sel_json_out_u64(out, best);
+    sel_json_out_u64(out, sel_select_tokens(disk, block_size));
     sel_json_out_key(out, "gpu");
-    sel_json_out_u64(out, best);
+    sel_json_out_u64(out, sel_select_tokens(gpu, block_size));
     sel_json_out_key(out, "dp");
     sel_json_out_object(out);
 
     for (i = 0; i < worker->n_ranks; i++) {
+        o = sel_lookup_overlap(service, worker->ranks[i]);
         sel_json_out_key_u64(out, worker->ranks[i]->dp_rank);
-        sel_json_out_u64(out, sel_select_tokens(
-                                  sel_lookup_depth(service, worker->ranks[i]),
-                                  block_size));
+        sel_json_out_u64(out, sel_select_tokens(o.device, block_size));
     }
 
     sel_json_out_object_end(out);
     sel_json_out_key(out, "cpu");
-    sel_json_out_u64(out, best);
+    sel_json_out_u64(out, sel_select_tokens(cpu, block_size));
     sel_json_out_key(out, "disk");
-    sel_json_out_u64(out, best);
+    sel_json_out_u64(out, sel_select_tokens(disk, block_size));
     sel_json_out_object_end(out);
 }
 

@@ -1,22 +1,29 @@
 #include <stdlib.h>
+#include "service/sel_diagnostics.h"
 #include "service/sel_service.h"
+
+
+static void sel_worker_print_diagnostics(const sel_service_t *service,
+    const sel_view_worker_t *worker, sel_buf_t *buf);
 
 
 void
 sel_service_free(sel_service_t *service)
 {
     free(service->scratch.matches);
-    free(service->scratch.depth);
+    free(service->scratch.found);
+    free(service->scratch.matched);
     free(service->scratch.candidates);
     free(service->scratch.ranks);
 
     service->scratch = (sel_scratch_t) { 0 };
+    sel_sources_free(&service->sources);
 }
 
 
 bool
-sel_worker_list(sel_service_t *service, sel_str_t model_name,
-    sel_str_t routing_group, sel_buf_t *buf, sel_fault_t *fault)
+sel_worker_list(sel_service_t *service, const sel_worker_filter_t *filter,
+    sel_buf_t *buf, sel_fault_t *fault)
 {
     bool                 comma;
     uint32_t             i;
@@ -39,10 +46,10 @@ sel_worker_list(sel_service_t *service, sel_str_t model_name,
     for (i = 0; i < service->view.n_workers; i++) {
         worker = &sorted[i]->record;
 
-        if ((model_name.data != NULL
-             && !sel_str_eq(model_name, worker->model_name))
-            || (routing_group.data != NULL
-                && !sel_str_eq(routing_group, worker->routing_group)))
+        if ((filter->model_name.data != NULL
+             && !sel_str_eq(filter->model_name, worker->model_name))
+            || (filter->routing_group.data != NULL
+                && !sel_str_eq(filter->routing_group, worker->routing_group)))
         {
             continue;
         }
@@ -51,7 +58,13 @@ sel_worker_list(sel_service_t *service, sel_str_t model_name,
             sel_buf_byte(buf, ',');
         }
 
-        sel_buf_str(buf, sorted[i]->json);
+        if (filter->diagnostics) {
+            sel_worker_print_diagnostics(service, sorted[i], buf);
+
+        } else {
+            sel_buf_str(buf, sorted[i]->json);
+        }
+
         comma = true;
     }
 
@@ -61,11 +74,28 @@ sel_worker_list(sel_service_t *service, sel_str_t model_name,
 }
 
 
+/* One more member at the end of the record. */
+
+static void
+sel_worker_print_diagnostics(const sel_service_t *service,
+    const sel_view_worker_t *worker, sel_buf_t *buf)
+{
+    sel_json_out_t  out;
+
+    sel_buf_str(buf, (sel_str_t) { worker->json.len - 1, worker->json.data });
+    sel_buf_printf(buf, ",\"diagnostics\":");
+
+    sel_json_out_init(&out, buf);
+    sel_diagnostics_print(service, worker, &out);
+    sel_buf_byte(buf, '}');
+}
+
+
 bool
 sel_service_ready(sel_service_t *service, sel_buf_t *buf, bool *ready,
     sel_fault_t *fault)
 {
-    sel_str_t  any;
+    sel_worker_filter_t  any;
 
     if (!sel_view_refresh(&service->view)) {
         return sel_fault_memory(fault);
@@ -77,9 +107,9 @@ sel_service_ready(sel_service_t *service, sel_buf_t *buf, bool *ready,
                    "\"workers\":", *ready ? "true" : "false",
                    service->view.n_schedulable);
 
-    any = (sel_str_t) { 0, NULL };
+    any = (sel_worker_filter_t) { .diagnostics = false };
 
-    if (!sel_worker_list(service, any, any, buf, fault)) {
+    if (!sel_worker_list(service, &any, buf, fault)) {
         return false;
     }
 

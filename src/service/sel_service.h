@@ -9,6 +9,7 @@
 #include "core/sel_random.h"
 #include "service/sel_fault.h"
 #include "service/sel_settings.h"
+#include "service/sel_sources.h"
 #include "service/sel_view.h"
 #include "state/sel_proc.h"
 
@@ -21,7 +22,9 @@ typedef struct {
     uint32_t            n_matches;
     uint32_t            n_candidates;
     sel_index_match_t  *matches;
-    uint32_t           *depth;          /* device blocks by owner */
+    uint32_t           *found;          /* by owner: its match's number + 1,
+                                           0: none */
+    uint64_t           *matched;        /* by owner: look-ups with a match */
     sel_candidate_t    *candidates;
     sel_view_rank_t   **ranks;          /* of the candidates */
 } sel_scratch_t;
@@ -34,15 +37,20 @@ typedef struct {
     sel_settings_t    settings;
     sel_random_t      random;
     sel_scratch_t     scratch;
+    sel_sources_t     sources;
     uint32_t          proc;         /* entry in the process table */
 
     /* tells the other processes that the catalog has changed */
     void            (*changed)(void *data);
+
+    /* logs what was noticed of a rank, see sel_watch.h */
+    void            (*warned)(void *data, const sel_view_rank_t *rank,
+                        const char *text);
     void             *data;
 } sel_service_t;
 
 
-/* Frees the scratch memory; zone, index and view are the host's. */
+/* Frees scratch memory and sources; zone, index and view are the host's. */
 void sel_service_free(sel_service_t *service);
 
 
@@ -58,11 +66,16 @@ bool sel_worker_update(sel_service_t *service, sel_arena_t *arena,
 bool sel_worker_delete(sel_service_t *service, sel_arena_t *arena,
     uint64_t worker_id, sel_str_t *json, sel_fault_t *fault);
 
-/*
- * Prints the workers that match the filters (data NULL: any), as an array.
- */
-bool sel_worker_list(sel_service_t *service, sel_str_t model_name,
-    sel_str_t routing_group, sel_buf_t *buf, sel_fault_t *fault);
+/* Which workers to list, and how. */
+typedef struct {
+    sel_str_t  model_name;      /* data NULL: any */
+    sel_str_t  routing_group;
+    bool       diagnostics;     /* see sel_diagnostics.h */
+} sel_worker_filter_t;
+
+/* Prints the workers that match, as an array. */
+bool sel_worker_list(sel_service_t *service,
+    const sel_worker_filter_t *filter, sel_buf_t *buf, sel_fault_t *fault);
 
 /* Prints the body of GET /ready; *ready tells whether it is. */
 bool sel_service_ready(sel_service_t *service, sel_buf_t *buf, bool *ready,

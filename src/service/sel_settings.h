@@ -10,7 +10,9 @@
 
 /* one set a service */
 typedef struct {
-    bool  kv_events;            /* follow the workers' KV events */
+    bool      kv_events;        /* follow the workers' KV events */
+    uint64_t  silence;          /* of a rank's events before it is told,
+                                   nanoseconds; 0: for ever */
 } sel_settings_t;
 
 

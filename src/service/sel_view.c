@@ -205,12 +205,13 @@ sel_view_apply(sel_view_t *view, const sel_worker_record_t *record)
             return false;
         }
 
-        if (record->partition != 0
-            && !sel_view_partition_need(view, record->partition,
-                                        &worker->record))
-        {
-            sel_view_worker_discard(worker);
-            return false;
+        if (record->partition != 0) {
+            worker->home = sel_view_partition_need(view, record->partition,
+                                                   &worker->record);
+            if (worker->home == NULL) {
+                sel_view_worker_discard(worker);
+                return false;
+            }
         }
 
         view->n_schedulable += (worker->state == SEL_WORKER_SCHEDULABLE);

@@ -9,15 +9,18 @@
 #define SEL_VIEW_H
 
 #include "index/sel_index.h"
+#include "service/sel_rank_stats.h"
 #include "service/sel_worker.h"
 #include "state/sel_catalog.h"
 
 
-typedef struct sel_view_s         sel_view_t;
-typedef struct sel_view_worker_s  sel_view_worker_t;
+typedef struct sel_view_s            sel_view_t;
+typedef struct sel_view_worker_s     sel_view_worker_t;
+typedef struct sel_view_partition_s  sel_view_partition_t;
+typedef struct sel_view_rank_s       sel_view_rank_t;
 
 
-typedef struct {
+struct sel_view_rank_s {
     sel_view_worker_t  *worker;
     uint32_t            partition;
     uint64_t            worker_id;
@@ -27,7 +30,9 @@ typedef struct {
     uint16_t            slot;
     uint16_t            owner;      /* SEL_INDEX_NO_OWNER: none could be had */
     void               *listener;   /* the host's, NULL at first */
-} sel_view_rank_t;
+    sel_rank_stats_t    stats;
+    sel_view_rank_t    *next_source;    /* see sel_sources.h */
+};
 
 
 struct sel_view_worker_s {
@@ -37,6 +42,8 @@ struct sel_view_worker_s {
     uint64_t            version;
     sel_worker_state_t  state;
     uint32_t            partition;  /* number; 0: in none */
+    sel_view_partition_t
+                       *home;       /* the partition, or NULL */
     uint32_t            foreign;    /* ranks that only its events named */
     uint32_t            n_ranks;
     sel_view_rank_t   **ranks;      /* by dp_rank */
@@ -44,14 +51,15 @@ struct sel_view_worker_s {
 };
 
 
-typedef struct {
+struct sel_view_partition_s {
     sel_arena_t        arena;
     sel_partition_t    key;
+    uint64_t           queries;     /* look-ups of one block or more */
     uint32_t           n_workers;   /* schedulable */
     uint32_t           n_ranks;
     sel_view_rank_t  **ranks;       /* of schedulable workers, by worker id
                                        and rank; see sel_view_find() */
-} sel_view_partition_t;
+};
 
 
 /*

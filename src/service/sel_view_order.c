@@ -48,7 +48,7 @@ sel_view_partition_place(const sel_view_t *view, sel_str_t model_name,
 }
 
 
-bool
+sel_view_partition_t *
 sel_view_partition_need(sel_view_t *view, uint32_t number,
     const sel_worker_t *worker)
 {
@@ -59,7 +59,7 @@ sel_view_partition_need(sel_view_t *view, uint32_t number,
     i = sel_view_partition_place(view, worker->model_name,
                                  worker->routing_group, &found);
     if (found) {
-        return true;
+        return view->partitions[i];
     }
 
     if (view->n_partitions == view->cap_partitions) {
@@ -67,7 +67,7 @@ sel_view_partition_need(sel_view_t *view, uint32_t number,
         partitions = realloc(view->partitions, cap * sizeof(partition));
 
         if (partitions == NULL) {
-            return false;
+            return NULL;
         }
 
         view->partitions = partitions;
@@ -77,7 +77,7 @@ sel_view_partition_need(sel_view_t *view, uint32_t number,
     partition = calloc(1, sizeof(*partition));
 
     if (partition == NULL) {
-        return false;
+        return NULL;
     }
 
     sel_arena_init(&partition->arena, 0);
@@ -88,14 +88,14 @@ sel_view_partition_need(sel_view_t *view, uint32_t number,
     {
         sel_arena_free(&partition->arena);
         free(partition);
-        return false;
+        return NULL;
     }
 
     memmove(&view->partitions[i + 1], &view->partitions[i],
             (view->n_partitions++ - i) * sizeof(partition));
     view->partitions[i] = partition;
 
-    return true;
+    return partition;
 }
 
 

@@ -33,7 +33,10 @@ struct sel_slot_s {
                                    while the slot is used, else primary */
     uint16_t  next_free;        /* derived */
     uint8_t   used;             /* derived */
-    uint8_t   pad[35];
+    uint8_t   pad[5];
+
+    _Atomic uint64_t  warnings; /* see sel_slot_warn() */
+    uint8_t           rest[24];
 };
 
 _Static_assert(sizeof(sel_slot_t) == 64, "rank slot");
@@ -151,6 +154,20 @@ int sel_catalog_partition(sel_zone_t *zone, uint32_t number,
 /* Reads one partition by name (its number is filled in). */
 int sel_catalog_find_partition(sel_zone_t *zone, sel_str_t model_name,
     sel_str_t routing_group, sel_arena_t *arena, sel_partition_t *partition);
+
+
+/*
+ * Warnings of a rank, up to 32 bits, shared by all processes; they belong to
+ * one epoch and feed of its slot and are void for the next.  No lock.
+ * sel_slot_warn() sets bits and returns those that were set before;
+ * sel_slot_calm() takes bits back.
+ */
+uint32_t sel_slot_warn(const sel_zone_t *zone, const sel_rank_slot_t *rank,
+    uint32_t bits);
+void sel_slot_calm(const sel_zone_t *zone, const sel_rank_slot_t *rank,
+    uint32_t bits);
+uint32_t sel_slot_warnings(const sel_zone_t *zone,
+    const sel_rank_slot_t *rank);
 
 
 #endif /* SEL_CATALOG_H */

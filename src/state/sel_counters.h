@@ -30,6 +30,18 @@
         "selections answered with a worker")                                  \
     row(SELECTIONS_COLD, counter, "selections_without_overlap_total", "",     \
         "selections whose worker held no block of the prompt")                \
+    row(WARN_SILENT, counter, "warnings_total", "cause=\"silent\"",           \
+        "causes for a rank to be missed that came on")                        \
+    row(WARN_BLOCK_SIZE, counter, "warnings_total", "cause=\"block_size\"",   \
+        "causes for a rank to be missed that came on")                        \
+    row(WARN_SHARED_ENDPOINT, counter, "warnings_total",                      \
+        "cause=\"shared_endpoint\"",                                          \
+        "causes for a rank to be missed that came on")                        \
+    row(WARN_REFUSED, counter, "warnings_total", "cause=\"refused\"",         \
+        "causes for a rank to be missed that came on")                        \
+    row(WARN_NEVER_MATCHED, counter, "warnings_total",                        \
+        "cause=\"never_matched\"",                                            \
+        "causes for a rank to be missed that came on")                        \
     row(BODY_TOO_LARGE, counter, "requests_refused_total",                    \
         "reason=\"body_size\"", "requests refused before any operation")      \
     row(BODY_MEDIA_TYPE, counter, "requests_refused_total",                   \

@@ -231,7 +231,7 @@ read_select(sel_json_t *json, void *out)
 static bool
 read_scores(sel_json_t *json, void *out)
 {
-    return sel_read_overlap_scores(json, out) && sel_json_end(json);
+    return sel_read_prompt(json, out) && sel_json_end(json);
 }
 
 
@@ -334,19 +334,23 @@ check_print(const sel_worker_t *worker)
 static void
 try_register(const sel_worker_t *worker, bool kv_events, sel_arena_t *arena)
 {
-    sel_str_t         record;
-    sel_buf_t         list;
-    sel_fault_t       fault;
-    const char       *error;
-    sel_zone_stats_t  stats;
+    sel_str_t             record;
+    sel_buf_t             list;
+    sel_fault_t           fault;
+    const char           *error;
+    sel_zone_stats_t      stats;
+    sel_worker_filter_t   filter;
+
+    filter = (sel_worker_filter_t) {
+        worker->model_name, worker->routing_group, false
+    };
 
     place_open(&fresh, kv_events);
     sel_buf_init(&list);
 
     if (sel_worker_register(&fresh.service, arena, worker, &record, &fault)) {
         check_json(record);
-        FUZZ_CHECK(sel_worker_list(&fresh.service, worker->model_name,
-                                   worker->routing_group, &list, &fault)
+        FUZZ_CHECK(sel_worker_list(&fresh.service, &filter, &list, &fault)
                    && list.len == record.len + 2
                    && memcmp(&list.data[1], record.data, record.len) == 0,
                    "another worker is listed");

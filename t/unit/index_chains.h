@@ -106,7 +106,7 @@ expect_stats(sel_index_t *index, uint64_t nodes, uint64_t blocks)
 
     sel_index_stats(index, &stats);
     assert_int_equal(stats.nodes, nodes);
-    assert_int_equal(stats.blocks, blocks);
+    assert_int_equal(stats.blocks[SEL_TIER_DEVICE], blocks);
 }
 
 

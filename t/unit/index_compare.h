@@ -76,7 +76,7 @@ compare_match(compare_t *compare, uint32_t partition, const uint64_t *blocks,
                             got, expected, cap);
     }
 
-    if (out[cap].owner != 0xa5a5 || out[cap].blocks != 0xa5a5a5a5) {
+    if (out[cap].owner != 0xa5a5 || out[cap].hits[0] != 0xa5a5a5a5) {
         error = compare_say(compare, "written behind the room for matches");
     }
 
@@ -91,9 +91,9 @@ compare_match(compare_t *compare, uint32_t partition, const uint64_t *blocks,
 
         credit = model_credit(compare->model, r, blocks, n);
 
-        if (out[i].blocks != credit) {
+        if (out[i].hits[SEL_TIER_DEVICE] != credit) {
             error = compare_say(compare, "owner %u: %u blocks, expected %u",
-                                out[i].owner, out[i].blocks, credit);
+                                out[i].owner, out[i].hits[SEL_TIER_DEVICE], credit);
         }
 
         for (k = 0; k < i; k++) {
@@ -135,7 +135,8 @@ compare_rank(compare_t *compare, const model_rank_t *r)
         return compare_say(compare, "owner %u is above the limit", owner);
     }
 
-    blocks = sel_index_owner_blocks(compare->index, owner);
+    blocks = sel_index_owner_blocks(compare->index, owner,
+                                    SEL_TIER_DEVICE);
     expected = model_blocks(compare->model, r);
 
     if (blocks != expected) {
@@ -179,11 +180,11 @@ compare_stats(compare_t *compare)
                            (unsigned long long) compare->retired);
     }
 
-    if (stats.blocks != blocks || stats.nodes < nodes
+    if (stats.blocks[SEL_TIER_DEVICE] != blocks || stats.nodes < nodes
         || (compare->retired + compare->cleared == 0 && stats.nodes != nodes))
     {
         return compare_say(compare, "%llu blocks, %llu nodes; expected %llu "
-                           "and %llu", (unsigned long long) stats.blocks,
+                           "and %llu", (unsigned long long) stats.blocks[SEL_TIER_DEVICE],
                            (unsigned long long) stats.nodes,
                            (unsigned long long) blocks,
                            (unsigned long long) nodes);
@@ -217,7 +218,7 @@ compare_partial(compare_t *compare, model_rank_t *r,
     bool      known;
     uint32_t  i;
 
-    if (sel_index_owner_blocks(compare->index, r->owner)
+    if (sel_index_owner_blocks(compare->index, r->owner, SEL_TIER_DEVICE)
         != model_blocks(compare->model, r))
     {
         return false;
@@ -310,7 +311,7 @@ compare_candidate(compare_t *compare, compare_full_t *full, model_rank_t *r,
 static inline const char *
 compare_lost(compare_t *compare, model_rank_t *r)
 {
-    if (sel_index_owner_blocks(compare->index, r->owner) != 0) {
+    if (sel_index_owner_blocks(compare->index, r->owner, SEL_TIER_DEVICE) != 0) {
         return compare_say(compare, "after FULL owner %u holds neither a part "
                            "of the change nor nothing", r->owner);
     }

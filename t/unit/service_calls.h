@@ -133,16 +133,23 @@ world_delete(world_t *world, uint64_t worker_id)
 static inline bool
 world_try_list(world_t *world, const char *model_name, const char *group)
 {
-    bool       done;
-    sel_str_t  any;
+    bool                 done;
+    sel_worker_filter_t  filter;
 
-    any = (sel_str_t) { 0, NULL };
+    filter = (sel_worker_filter_t) { .diagnostics = false };
+
+    if (model_name != NULL) {
+        filter.model_name = sel_cstr(model_name);
+    }
+
+    if (group != NULL) {
+        filter.routing_group = sel_cstr(group);
+    }
+
     world_begin(world);
     world_inside(world, true);
-    done = sel_worker_list(&world->service,
-                           model_name != NULL ? sel_cstr(model_name) : any,
-                           group != NULL ? sel_cstr(group) : any,
-                           &world->answer, &world->fault);
+    done = sel_worker_list(&world->service, &filter, &world->answer,
+                           &world->fault);
     world_inside(world, false);
 
     return world_end(world, done);
@@ -212,7 +219,7 @@ world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
     sel_json_init_text(&json, &world->arena, sel_cstr(text));
 
     if (!(select ? sel_read_select(&json, &body)
-                 : sel_read_overlap_scores(&json, &body))
+                 : sel_read_prompt(&json, &body))
         || !sel_json_end(&json))
     {
         fail_msg("%s: %s", text, json.message);

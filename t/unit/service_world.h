@@ -177,19 +177,12 @@ world_init(world_t *world, sel_zone_t *zone, uint32_t number, bool kv_events)
 static inline void
 world_free(world_t *world)
 {
-    sel_scratch_t  *scratch;
-
     sel_view_free(&world->service.view);
     assert_int_equal(world->n_listeners, 0);
     sel_index_destroy(world->service.index);
     sel_proc_leave(world->service.zone, world->service.proc);
 
-    scratch = &world->service.scratch;
-    free(scratch->matches);
-    free(scratch->depth);
-    free(scratch->candidates);
-    free(scratch->ranks);
-
+    sel_service_free(&world->service);
     sel_arena_free(&world->arena);
     sel_buf_free(&world->answer);
 }

@@ -33,7 +33,7 @@ clear_often(sel_index_t *index, uint16_t owner)
     for (i = 0; i < 1000; i++) {
         store(index, owner, 0, i % 3, 0, LENGTH);
         assert_int_equal(sel_index_apply(index, &clear), SEL_INDEX_OK);
-        assert_int_equal(sel_index_owner_blocks(index, owner), 0);
+        assert_int_equal(sel_index_owner_blocks(index, owner, SEL_TIER_DEVICE), 0);
 
         block = block_of(i % 3, 0);
         assert_int_equal(sel_index_match(index, 1, &block, 1, &out, 1), 0);
@@ -119,7 +119,7 @@ test_shared_block(void **state)
     for (i = 0; i < n; i++) {
         assert_true(out[i].owner < limit);
         assert_int_equal(seen[out[i].owner], 0);
-        seen[out[i].owner] = out[i].blocks;
+        seen[out[i].owner] = out[i].hits[SEL_TIER_DEVICE];
     }
 
     for (i = 0; i < 3000; i++) {
@@ -161,7 +161,7 @@ held(sel_index_t *index, uint16_t owner)
 
     for (i = 0; i < n; i++) {
         if (out[i].owner == owner) {
-            return out[i].blocks;
+            return out[i].hits[SEL_TIER_DEVICE];
         }
     }
 

@@ -78,7 +78,7 @@ match(sel_index_t *index, const uint16_t *owners, uint32_t chain,
         }
 
         assert_true(k < n);
-        assert_int_equal(out[k].blocks, left);
+        assert_int_equal(out[k].hits[SEL_TIER_DEVICE], left);
     }
 
     assert_int_equal(n, expected);
@@ -148,7 +148,8 @@ shrink(sel_index_t *index, const uint16_t *owners, uint64_t blocks)
         clear.owner = owners[rank];
 
         assert_int_equal(sel_index_apply(index, &clear), SEL_INDEX_OK);
-        assert_int_equal(sel_index_owner_blocks(index, owners[rank]), 0);
+        assert_int_equal(sel_index_owner_blocks(index, owners[rank],
+                                                SEL_TIER_DEVICE), 0);
         check(index);
     }
 
@@ -281,7 +282,7 @@ test_memory_goes_back(void **state)
         match(index, (uint16_t[RANKS]) { owner, 1, 1, 1 }, 1, 0);
     }
 
-    assert_int_equal(sel_index_owner_blocks(index, owner), LENGTH);
+    assert_int_equal(sel_index_owner_blocks(index, owner, SEL_TIER_DEVICE), LENGTH);
     sel_index_destroy(index);
 }
 

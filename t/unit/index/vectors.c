@@ -232,7 +232,8 @@ play_query(play_t *play, const json_t *step)
         (void) snprintf(key, sizeof(key), "%llu/%u",
                         (unsigned long long) worker, rank);
         assert_non_null(json_object_get(device, key));
-        assert_int_equal(out[k].blocks, number(json_object_get(device, key)));
+        assert_int_equal(out[k].hits[SEL_TIER_DEVICE],
+                         number(json_object_get(device, key)));
     }
 
     play->queries++;

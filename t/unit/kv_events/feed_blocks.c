@@ -359,7 +359,7 @@ test_through_index(void **state)
     (void) sel_hash_blocks(tokens, 16, 4, false, SEL_HASH_SEED, NULL, 0,
                            blocks);
     assert_int_equal(sel_index_match(index, 1, blocks, 4, match, 4), 1);
-    assert_int_equal(match[0].blocks, 4);
+    assert_int_equal(match[0].hits[SEL_TIER_DEVICE], 4);
     assert_int_equal(match[0].owner, sel_index_find_owner(index, 1, 7, 2));
 
     sel_pack_batch(&pk, 1);
@@ -367,7 +367,7 @@ test_through_index(void **state)
     sel_pack_rank(&pk, 2);
     assert_true(sel_kv_send(feed, &rec, 1, pk.data, pk.len));
     assert_int_equal(sel_index_match(index, 1, blocks, 4, match, 4), 1);
-    assert_int_equal(match[0].blocks, 2);
+    assert_int_equal(match[0].hits[SEL_TIER_DEVICE], 2);
 
     sel_pack_batch(&pk, 2);
     sel_pack_removed(&pk, 1, 102, 0);               /* gone already */

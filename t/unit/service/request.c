@@ -38,7 +38,7 @@ read_scores(sel_json_t *json, FILE *out)
 
     memset(&body, 0xa5, sizeof(body));
 
-    if (sel_read_overlap_scores(json, &body) && sel_json_end(json)) {
+    if (sel_read_prompt(json, &body) && sel_json_end(json)) {
         sel_body_print(&body, out);
     }
 }
