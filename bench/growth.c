@@ -25,8 +25,10 @@
 #define GROWTH_TURNS   1024                     /* prompts out and in */
 
 
-/* The runs under observation. */
+/* The runs of a case; under observation, all but the last. */
 typedef struct {
+    sel_tier_t tier;
+    bool       observed;
     double    *times;           /* of each change, us; smallest so far */
     bool      *paged;           /* it touched a new page */
     uint32_t   calls;
@@ -35,14 +37,15 @@ typedef struct {
 } growth_t;
 
 
-static void growth_case(uint32_t ranks);
+static void growth_case(uint32_t ranks, sel_tier_t tier, const char *name);
 static void growth_run(sel_index_t *index, uint16_t *owners, uint32_t ranks,
     growth_t *growth);
 static void growth_shuffle(uint16_t *owners, uint32_t n, uint32_t prompt);
 static sel_index_result_t growth_apply(void *data, sel_index_t *index,
     const sel_index_change_t *change);
 static void growth_print(const growth_t *growth);
-static void growth_turnover(sel_index_t *index, uint16_t owner);
+static void growth_turnover(sel_index_t *index, uint16_t owner,
+    growth_t *growth);
 static long growth_faults(void);
 
 
@@ -60,15 +63,16 @@ main(void)
     printf("Block index, from empty to %u memberships, changes of %u "
            "blocks\n", GROWTH_BLOCKS, BENCH_CHANGE);
 
-    growth_case(1);
-    growth_case(GROWTH_RANKS);
+    growth_case(1, SEL_TIER_DEVICE, "1 rank");
+    growth_case(GROWTH_RANKS, SEL_TIER_DEVICE, "64 ranks that share all");
+    growth_case(1, SEL_TIER_HOST_PINNED, "1 rank, in host memory");
 
     return 0;
 }
 
 
 static void
-growth_case(uint32_t ranks)
+growth_case(uint32_t ranks, sel_tier_t tier, const char *name)
 {
     uint16_t      owners[GROWTH_RANKS];
     uint32_t      i;
@@ -77,12 +81,13 @@ growth_case(uint32_t ranks)
     sel_index_t  *index;
 
     growth = (growth_t) {
+        .tier = tier,
+        .observed = true,
         .times = bench_alloc(GROWTH_CALLS * sizeof(double)),
         .paged = bench_alloc(GROWTH_CALLS * sizeof(bool))
     };
 
-    printf("\n  %u %s %u blocks\n", ranks, ranks == 1 ? "rank," : "ranks "
-           "that share", GROWTH_BLOCKS / ranks);
+    printf("\n  %s: %u blocks\n", name, GROWTH_BLOCKS / ranks);
 
     for (i = 0; i < GROWTH_RUNS; i++) {
         index = bench_index(owners, ranks, growth_seed);
@@ -91,14 +96,16 @@ growth_case(uint32_t ranks)
         sel_index_destroy(index);
     }
 
+    growth.observed = false;
+
     index = bench_index(owners, ranks, growth_seed);
     start = bench_cpu_ns();
-    growth_run(index, owners, ranks, NULL);
+    growth_run(index, owners, ranks, &growth);
     bench_print_one("ingest while growing", GROWTH_BLOCKS * 1e3
                     / (double) (bench_cpu_ns() - start), "million blocks/s");
 
     if (ranks == 1) {
-        growth_turnover(index, owners[0]);
+        growth_turnover(index, owners[0], &growth);
     }
 
     sel_index_destroy(index);
@@ -123,7 +130,7 @@ growth_run(sel_index_t *index, uint16_t *owners, uint32_t ranks,
 
         for (k = 0; k < ranks; k++) {
             bench_prompt(index, SEL_INDEX_STORED, owners[k], i, BENCH_DEPTH,
-                         growth == NULL ? bench_apply : growth_apply, growth);
+                         growth_apply, growth);
         }
     }
 }
@@ -150,16 +157,24 @@ growth_apply(void *data, sel_index_t *index, const sel_index_change_t *change)
 {
     long                 pages;
     double               time, bytes;
-    uint64_t             start;
+    uint64_t             blocks, start;
     growth_t            *growth;
     sel_index_stats_t    stats;
+    sel_index_change_t   copy;
     sel_index_result_t   result;
 
     growth = data;
 
+    copy = *change;
+    copy.tier = growth->tier;
+
+    if (!growth->observed) {
+        return sel_index_apply(index, &copy);
+    }
+
     pages = growth_faults();
     start = bench_cpu_ns();
-    result = sel_index_apply(index, change);
+    result = sel_index_apply(index, &copy);
     time = (double) (bench_cpu_ns() - start) / 1000;
 
     if (growth->times[growth->calls] == 0
@@ -172,9 +187,10 @@ growth_apply(void *data, sel_index_t *index, const sel_index_change_t *change)
     growth->calls++;
 
     sel_index_stats(index, &stats);
-    bytes = (double) stats.bytes / (double) stats.blocks;
+    blocks = stats.blocks[growth->tier];
+    bytes = (double) stats.bytes / (double) blocks;
 
-    if (stats.blocks >= GROWTH_FROM && bytes > growth->worst) {
+    if (blocks >= GROWTH_FROM && bytes > growth->worst) {
         growth->worst = bytes;
     }
 
@@ -215,7 +231,7 @@ growth_print(const growth_t *growth)
 
 /* The index as full as it is: a prompt goes, another one comes. */
 static void
-growth_turnover(sel_index_t *index, uint16_t owner)
+growth_turnover(sel_index_t *index, uint16_t owner, growth_t *growth)
 {
     uint32_t  i;
     uint64_t  start;
@@ -224,10 +240,10 @@ growth_turnover(sel_index_t *index, uint16_t owner)
 
     for (i = 0; i < GROWTH_TURNS; i++) {
         bench_prompt(index, SEL_INDEX_REMOVED, owner, i, BENCH_DEPTH,
-                     bench_apply, NULL);
+                     growth_apply, growth);
         bench_prompt(index, SEL_INDEX_STORED, owner,
                      GROWTH_BLOCKS / BENCH_DEPTH + i, BENCH_DEPTH,
-                     bench_apply, NULL);
+                     growth_apply, growth);
     }
 
     bench_print_one("turnover when full, out and in",

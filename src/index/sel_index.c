@@ -44,6 +44,7 @@ sel_index_create(size_t max_bytes, uint64_t seed)
     sel_table_init(&index->paths, SEL_TABLE_WIDE);
     sel_table_init(&index->extras, SEL_TABLE_NARROW);
     sel_pool_init(&index->nodes, sizeof(sel_node_t));
+    sel_pool_init(&index->names, sizeof(sel_name_t));
     sel_owner_sets_init(&index->sets, &index->memory, &index->mix);
 
     index->oldest = SEL_INDEX_NO_HOLDER;
@@ -75,6 +76,7 @@ sel_index_destroy(sel_index_t *index)
 
     sel_owner_sets_free(&index->sets);
     sel_pool_reset(&index->nodes, memory);
+    sel_pool_reset(&index->names, memory);
     sel_table_reset(&index->paths, memory);
     sel_table_reset(&index->extras, memory);
 
@@ -84,6 +86,10 @@ sel_index_destroy(sel_index_t *index)
                     index->buckets_n * sizeof(uint16_t));
     sel_memory_free(memory, index->holders,
                     index->holders_n * sizeof(sel_holder_t));
+    sel_memory_free(memory, index->walkers,
+                    index->walkers_n * sizeof(sel_walker_t));
+    sel_memory_free(memory, index->groups,
+                    index->walkers_n * sizeof(sel_walk_group_t));
 
     free(index);
 }
@@ -99,6 +105,7 @@ sel_index_settle(sel_index_t *index, uint32_t budget)
     done &= sel_owner_sets_settle(&index->sets, budget);
 
     sel_pool_settle(&index->nodes, &index->memory);
+    sel_pool_settle(&index->names, &index->memory);
 
     return done;
 }
@@ -107,9 +114,8 @@ sel_index_settle(sel_index_t *index, uint32_t budget)
 void
 sel_index_stats(const sel_index_t *index, sel_index_stats_t *stats)
 {
-    memset(stats, 0, sizeof(sel_index_stats_t));
+    memcpy(stats->blocks, index->blocks, sizeof(stats->blocks));
 
-    stats->blocks[SEL_TIER_DEVICE] = index->blocks;
     stats->nodes = index->nodes.used;
     stats->owners = index->live_n + index->retired_n;
     stats->retired = index->retired_n;

@@ -2,39 +2,24 @@
  * Changes.  An event's blocks are handled in batches: all keys first, with
  * the memory of their home slots on its way, then block by block.
  *
- * A stored block takes what memory it may need before anything is changed,
- * so a failure leaves no half of it behind.  A removal may fail too, when the
- * set without the holder does not exist yet and there is no memory for it.
- * Then the owner loses everything, which needs no memory: too little credit
- * is right, credit for a block that is gone would not be.
+ * A removal may fail, when the set without the holder does not exist yet and
+ * there is no memory for it.  Then the owner loses everything, which needs no
+ * memory: too little credit is right, credit for a block that is gone would
+ * not be.
  */
 
 #include "index/sel_index_impl.h"
 
 
-typedef struct {
-    uint64_t   parent;          /* path hash */
-    uint64_t   block;
-    uint64_t   path;
-    uint64_t   external;        /* mixed */
-} sel_index_place_t;
-
-
+static bool sel_index_behind_parent(const sel_index_t *index, uint32_t holder,
+    const sel_index_change_t *change, uint64_t *path);
 static sel_index_result_t sel_index_stored(sel_index_t *index,
     const sel_index_change_t *change);
-static void sel_index_plan(const sel_index_t *index, uint32_t holder,
+static sel_index_result_t sel_index_stored_to(sel_index_t *index,
+    uint32_t holder, const sel_index_change_t *change, uint64_t path);
+static uint64_t sel_index_plan(const sel_index_t *index, uint32_t holder,
     const sel_index_change_t *change, uint32_t from, uint64_t path,
     sel_index_place_t *places, uint32_t n);
-static bool sel_index_store(sel_index_t *index, uint32_t holder,
-    const sel_index_place_t *place);
-static bool sel_index_move(sel_index_t *index, uint32_t holder,
-    sel_slot_t *slot, uint32_t node);
-static bool sel_index_make(sel_index_t *index, uint32_t holder,
-    const sel_index_place_t *place, uint32_t *node);
-static bool sel_index_join(sel_index_t *index, uint32_t holder,
-    sel_wide_slot_t *wide);
-static bool sel_index_repeat(sel_index_t *index, uint32_t holder,
-    uint32_t node);
 static sel_index_result_t sel_index_removed(sel_index_t *index,
     const sel_index_change_t *change);
 static bool sel_index_remove(sel_index_t *index, uint32_t holder,
@@ -53,12 +38,8 @@ sel_index_apply(sel_index_t *index, const sel_index_change_t *change)
     }
 
     if (change->kind == SEL_INDEX_CLEARED) {
-        return sel_index_clear(index, change->owner) ? SEL_INDEX_OK
-                                                     : SEL_INDEX_FULL;
-    }
-
-    if (change->tier != SEL_TIER_DEVICE) {
-        return SEL_INDEX_CONFLICT;
+        (void) sel_index_clear(index, change->owner);
+        return SEL_INDEX_OK;
     }
 
     if (change->kind == SEL_INDEX_STORED) {
@@ -78,58 +59,119 @@ sel_index_apply(sel_index_t *index, const sel_index_change_t *change)
 static sel_index_result_t
 sel_index_stored(sel_index_t *index, const sel_index_change_t *change)
 {
-    uint32_t            base, holder, i, n;
-    uint64_t            path;
-    sel_index_place_t   places[SEL_INDEX_BATCH];
-    const sel_slot_t   *slot;
+    uint32_t             holder;
+    uint64_t             path;
+    sel_owner_t         *owner;
+    sel_index_result_t   rc;
 
-    holder = index->owners[change->owner].holder;
-    path = index->holders[holder].root;
+    owner = &index->owners[change->owner];
+    holder = owner->holder[change->tier];
+    path = sel_index_root(index, owner->partition, change->tier);
 
-    if (change->has_parent) {
-
-        slot = sel_table_find(&index->holders[holder].externals,
-                              sel_mix(&index->mix, change->parent),
-                              SEL_TABLE_NARROW);
-        if (slot == NULL) {
-            return SEL_INDEX_UNKNOWN_PARENT;
-        }
-
-        path = sel_node_path(&index->nodes, slot->value);
+    if (change->has_parent
+        && !sel_index_behind_parent(index, holder, change, &path))
+    {
+        return SEL_INDEX_UNKNOWN_PARENT;
     }
+
+    if (change->n == 0) {
+        return SEL_INDEX_OK;
+    }
+
+    if (holder == SEL_INDEX_NO_HOLDER) {
+        holder = sel_index_holder_take(index, change->owner, change->tier);
+
+        if (holder == SEL_INDEX_NO_HOLDER) {
+            return SEL_INDEX_FULL;
+        }
+    }
+
+    rc = sel_index_stored_to(index, holder, change, path);
+
+    if (owner->holder[change->tier] == holder
+        && index->holders[holder].externals.count == 0)
+    {
+        sel_index_holder_free(index, holder);
+    }
+
+    return rc;
+}
+
+
+/* On the device the parent must be known, elsewhere it is not looked up. */
+
+static bool
+sel_index_behind_parent(const sel_index_t *index, uint32_t holder,
+    const sel_index_change_t *change, uint64_t *path)
+{
+    uint32_t                node;
+    const sel_slim_slot_t  *slot;
+
+    if (change->tier != SEL_TIER_DEVICE) {
+        *path = sel_index_behind(index, *path, change->parent);
+        return true;
+    }
+
+    if (holder == SEL_INDEX_NO_HOLDER) {
+        return false;
+    }
+
+    slot = sel_index_known(index, &index->holders[holder].externals,
+                           change->parent,
+                           sel_mix(&index->mix, change->parent));
+    if (slot == NULL) {
+        return false;
+    }
+
+    node = sel_index_value_node(index, slot->value);
+    *path = sel_node_path(&index->nodes, node);
+
+    return true;
+}
+
+
+static sel_index_result_t
+sel_index_stored_to(sel_index_t *index, uint32_t holder,
+    const sel_index_change_t *change, uint64_t path)
+{
+    uint32_t             base, i, n;
+    sel_index_place_t    places[SEL_INDEX_BATCH];
+    sel_index_result_t   rc;
 
     for (base = 0; base < change->n; base += n) {
 
         n = change->n - base;
         n = n < SEL_INDEX_BATCH ? n : SEL_INDEX_BATCH;
 
-        sel_index_plan(index, holder, change, base, path, places, n);
+        path = sel_index_plan(index, holder, change, base, path, places, n);
 
         for (i = 0; i < n; i++) {
-            if (!sel_index_store(index, holder, &places[i])) {
-                return SEL_INDEX_FULL;
+            rc = sel_index_store(index, holder, &places[i]);
+
+            if (rc != SEL_INDEX_OK) {
+                return rc;
             }
         }
-
-        path = places[n - 1].path;
     }
 
     return SEL_INDEX_OK;
 }
 
 
-/* Works a batch out behind a path. */
+/* Works a batch out behind a path; the path behind the batch. */
 
-static void
+static uint64_t
 sel_index_plan(const sel_index_t *index, uint32_t holder,
     const sel_index_change_t *change, uint32_t from, uint64_t path,
     sel_index_place_t *places, uint32_t n)
 {
     uint32_t             i;
     const sel_table_t   *externals;
+    const sel_holder_t  *h;
     sel_index_place_t   *place;
 
-    externals = &index->holders[holder].externals;
+    h = &index->holders[holder];
+    externals = &h->externals;
 
     for (i = 0; i < n; i++) {
         place = &places[i];
@@ -137,172 +179,18 @@ sel_index_plan(const sel_index_t *index, uint32_t holder,
         place->parent = path;
         place->block = change->block[from + i];
         place->path = sel_node_chain(path, place->block);
-        place->external = sel_mix(&index->mix, change->external[from + i]);
+        place->external = change->external[from + i];
+        place->key = sel_mix(&index->mix, place->external);
 
-        sel_table_prefetch(externals, place->external, SEL_TABLE_NARROW, 3);
+        sel_table_prefetch(externals, place->key, SEL_TABLE_SLIM, 2);
         sel_table_prefetch(&index->paths, place->path, SEL_TABLE_WIDE, 3);
 
-        path = place->path;
-    }
-}
-
-
-static bool
-sel_index_store(sel_index_t *index, uint32_t holder,
-    const sel_index_place_t *place)
-{
-    uint32_t          node;
-    sel_slot_t       *slot;
-    sel_table_t      *externals;
-    sel_wide_slot_t  *wide;
-
-    externals = &index->holders[holder].externals;
-    slot = sel_table_find(externals, place->external, SEL_TABLE_NARROW);
-
-    if (slot != NULL) {
-        if (sel_node_path(&index->nodes, slot->value) == place->path) {
-            return true;
-        }
-
-    } else if (!sel_table_reserve(externals, &index->memory)) {
-        return false;
+        path = h->tier == SEL_TIER_DEVICE
+               ? place->path
+               : sel_index_behind(index, h->root, place->external);
     }
 
-    wide = sel_table_find(&index->paths, place->path, SEL_TABLE_WIDE);
-
-    if (wide == NULL) {
-        if (!sel_index_make(index, holder, place, &node)) {
-            return false;
-        }
-
-    } else {
-        node = wide->value;
-
-        if (!sel_index_join(index, holder, wide)) {
-            return false;
-        }
-    }
-
-    if (slot != NULL) {
-        return sel_index_move(index, holder, slot, node);
-    }
-
-    slot = sel_table_insert(externals, place->external);
-    slot->value = node;
-
-    return true;
-}
-
-
-/* The external hash of the slot leaves its block for a node it has joined. */
-
-static bool
-sel_index_move(sel_index_t *index, uint32_t holder, sel_slot_t *slot,
-    uint32_t node)
-{
-    bool  dead, left;
-
-    index->memory.urgent = true;
-
-    left = sel_index_leave(index, holder, slot->value, false);
-
-    if (left) {
-        slot->value = node;
-
-    } else {
-        dead = sel_index_clear(index, index->holders[holder].owner);
-        (void) sel_index_leave(index, holder, node, dead);
-    }
-
-    index->memory.urgent = false;
-
-    return left;
-}
-
-
-/* A block that nobody holds. */
-
-static bool
-sel_index_make(sel_index_t *index, uint32_t holder,
-    const sel_index_place_t *place, uint32_t *node)
-{
-    uint32_t          set;
-    sel_node_t       *made;
-    sel_wide_slot_t  *wide;
-
-    set = 0;
-
-    if (!sel_pool_reserve(&index->nodes, &index->memory)
-        || !sel_table_reserve(&index->paths, &index->memory)
-        || !sel_owner_set_add(&index->sets, &set, (uint16_t) holder))
-    {
-        return false;
-    }
-
-    *node = sel_pool_get(&index->nodes);
-
-    made = sel_node_at(&index->nodes, *node);
-    made->parent = place->parent;
-    made->block = place->block;
-
-    wide = sel_table_insert(&index->paths, place->path);
-    wide->value = *node;
-    wide->set = set;
-
-    index->holders[holder].blocks++;
-    index->blocks++;
-
-    return true;
-}
-
-
-/* A block that somebody holds, maybe the same holder. */
-
-static bool
-sel_index_join(sel_index_t *index, uint32_t holder, sel_wide_slot_t *wide)
-{
-    uint32_t  set;
-
-    set = wide->set;
-
-    if (sel_owner_set_has(&index->sets, set, (uint16_t) holder)) {
-        return sel_index_repeat(index, holder, wide->value);
-    }
-
-    if (!sel_owner_set_add(&index->sets, &set, (uint16_t) holder)) {
-        return false;
-    }
-
-    wide->set = set;
-
-    index->holders[holder].blocks++;
-    index->blocks++;
-
-    return true;
-}
-
-
-static bool
-sel_index_repeat(sel_index_t *index, uint32_t holder, uint32_t node)
-{
-    uint64_t     key;
-    sel_slot_t  *slot;
-
-    key = sel_index_extra_key(index, holder, node);
-    slot = sel_table_find(&index->extras, key, SEL_TABLE_NARROW);
-
-    if (slot == NULL) {
-
-        if (!sel_table_reserve(&index->extras, &index->memory)) {
-            return false;
-        }
-
-        slot = sel_table_insert(&index->extras, key);
-    }
-
-    slot->value++;
-
-    return true;
+    return path;
 }
 
 
@@ -312,7 +200,11 @@ sel_index_removed(sel_index_t *index, const sel_index_change_t *change)
     uint32_t  base, holder, n, unknown;
 
     unknown = 0;
-    holder = index->owners[change->owner].holder;
+    holder = index->owners[change->owner].holder[change->tier];
+
+    if (holder == SEL_INDEX_NO_HOLDER) {
+        return change->n == 0 ? SEL_INDEX_OK : SEL_INDEX_UNKNOWN_BLOCK;
+    }
 
     for (base = 0; base < change->n; base += n) {
 
@@ -331,6 +223,10 @@ sel_index_removed(sel_index_t *index, const sel_index_change_t *change)
         (void) sel_index_settle(index, n * SEL_TABLE_STEP);
     }
 
+    if (index->holders[holder].externals.count == 0) {
+        sel_index_holder_free(index, holder);
+    }
+
     return unknown == 0 ? SEL_INDEX_OK : SEL_INDEX_UNKNOWN_BLOCK;
 }
 
@@ -339,20 +235,20 @@ static bool
 sel_index_remove(sel_index_t *index, uint32_t holder,
     const uint64_t *external, uint32_t n, uint32_t *unknown)
 {
-    uint32_t      i, nodes[SEL_INDEX_BATCH];
-    uint64_t      keys[SEL_INDEX_BATCH];
-    sel_slot_t   *slot;
-    sel_table_t  *externals;
+    uint32_t          i, nodes[SEL_INDEX_BATCH];
+    uint64_t          keys[SEL_INDEX_BATCH];
+    sel_table_t      *externals;
+    sel_slim_slot_t  *slot;
 
     externals = &index->holders[holder].externals;
 
     for (i = 0; i < n; i++) {
         keys[i] = sel_mix(&index->mix, external[i]);
-        sel_table_prefetch(externals, keys[i], SEL_TABLE_NARROW, 2);
+        sel_table_prefetch(externals, keys[i], SEL_TABLE_SLIM, 2);
     }
 
     for (i = 0; i < n; i++) {
-        slot = sel_table_find(externals, keys[i], SEL_TABLE_NARROW);
+        slot = sel_table_find(externals, keys[i], SEL_TABLE_SLIM);
         nodes[i] = slot == NULL ? 0 : slot->value;
         sel_index_prefetch_node(index, nodes[i]);
     }
@@ -362,7 +258,7 @@ sel_index_remove(sel_index_t *index, uint32_t holder,
     }
 
     for (i = 0; i < n; i++) {
-        slot = sel_table_find(externals, keys[i], SEL_TABLE_NARROW);
+        slot = sel_index_known(index, externals, external[i], keys[i]);
 
         if (slot == NULL) {
             (*unknown)++;

@@ -1,23 +1,62 @@
 /*
- * Holders and ghosts.
- *
- * There is always one more place for holders than there are live owners.  So
- * to clear an owner there is a free holder or else a ghost, and sweeping that
- * ghost frees one; neither needs memory.  Numbers are given out lowest first,
- * which keeps the bitmaps of sets short.
+ * Holders and ghosts.  A holder is taken with the first block of an owner in
+ * a tier and given back with the last, so to clear an owner takes nothing.
+ * Numbers are given out lowest first, which keeps the bitmaps of sets short.
  */
 
 #include "index/sel_index_impl.h"
 
 
+#define SEL_INDEX_FORCED  4096      /* memberships swept to get a number */
+
+
 static bool sel_index_holders_grow(sel_index_t *index);
+static void sel_index_haunt(sel_index_t *index, uint32_t holder);
+static void sel_index_holder_reset(sel_index_t *index, uint32_t number);
 
 
-bool
-sel_index_holder_reserve(sel_index_t *index)
+uint32_t
+sel_index_holder_take(sel_index_t *index, uint16_t owner, sel_tier_t tier)
 {
-    return index->live_n + 2 <= index->holders_n
-           || sel_index_holders_grow(index);
+    uint32_t       budget, number;
+    sel_owner_t   *o;
+    sel_holder_t  *holder;
+
+    number = sel_index_lowest(index->holders_used, index->holders_n);
+
+    if (number == index->holders_n) {
+
+        budget = SEL_INDEX_FORCED;
+
+        if (!sel_index_holders_grow(index)
+            && (index->oldest == SEL_INDEX_NO_HOLDER
+                || !sel_index_sweep_ghost(index, &budget)))
+        {
+            return SEL_INDEX_NO_HOLDER;
+        }
+
+        number = sel_index_lowest(index->holders_used, index->holders_n);
+    }
+
+    o = &index->owners[owner];
+    o->holder[tier] = number;
+
+    holder = &index->holders[number];
+
+    sel_table_init(&holder->externals, SEL_TABLE_SLIM);
+
+    holder->root = sel_index_root(index, o->partition, tier);
+    holder->blocks = 0;
+    holder->swept = 0;
+    holder->next = SEL_INDEX_NO_HOLDER;
+    holder->owner = owner;
+    holder->tier = (uint16_t) tier;
+
+    index->holders_used[number / 64] |= (uint64_t) 1 << (number % 64);
+    index->holders_live[number / 64] |= (uint64_t) 1 << (number % 64);
+    index->alive_n++;
+
+    return number;
 }
 
 
@@ -47,85 +86,74 @@ sel_index_holders_grow(sel_index_t *index)
 }
 
 
-uint32_t
-sel_index_holder_take(sel_index_t *index, uint16_t owner, uint64_t root)
+void
+sel_index_holder_free(sel_index_t *index, uint32_t number)
 {
-    uint32_t       budget, number;
     sel_holder_t  *holder;
-
-    number = sel_index_lowest(index->holders_used, index->holders_n);
-
-    if (number == index->holders_n) {
-
-        budget = UINT32_MAX;
-
-        if (!sel_index_holders_grow(index)
-            && !sel_index_sweep_ghost(index, &budget))
-        {
-            return SEL_INDEX_NO_HOLDER;
-        }
-
-        number = sel_index_lowest(index->holders_used, index->holders_n);
-    }
 
     holder = &index->holders[number];
 
-    sel_table_init(&holder->externals, SEL_TABLE_NARROW);
+    index->owners[holder->owner].holder[holder->tier] = SEL_INDEX_NO_HOLDER;
+    index->holders_live[number / 64] &= ~((uint64_t) 1 << (number % 64));
+    index->alive_n--;
 
-    holder->root = root;
-    holder->blocks = 0;
-    holder->swept = 0;
-    holder->next = SEL_INDEX_NO_HOLDER;
-    holder->owner = owner;
-
-    index->holders_used[number / 64] |= (uint64_t) 1 << (number % 64);
-    index->holders_live[number / 64] |= (uint64_t) 1 << (number % 64);
-
-    return number;
+    sel_index_holder_reset(index, number);
 }
 
 
-bool
+uint32_t
 sel_index_clear(sel_index_t *index, uint16_t owner)
 {
-    uint32_t  fresh, old;
+    uint32_t      ghost, holder, tier;
+    sel_owner_t  *o;
 
-    old = index->owners[owner].holder;
+    ghost = SEL_INDEX_NO_HOLDER;
+    o = &index->owners[owner];
 
-    if (index->holders[old].externals.count == 0) {
-        return true;
+    for (tier = 0; tier < SEL_TIERS; tier++) {
+
+        holder = o->holder[tier];
+
+        if (holder == SEL_INDEX_NO_HOLDER) {
+            continue;
+        }
+
+        if (index->holders[holder].externals.count == 0) {
+            sel_index_holder_free(index, holder);
+            continue;
+        }
+
+        sel_index_haunt(index, holder);
+
+        o->holder[tier] = SEL_INDEX_NO_HOLDER;
+        ghost = holder;
     }
 
-    fresh = sel_index_holder_take(index, owner, index->holders[old].root);
-
-    if (fresh == SEL_INDEX_NO_HOLDER) {
-        return false;
-    }
-
-    index->owners[owner].holder = (uint16_t) fresh;
-    index->holders[old].owner = SEL_INDEX_NO_OWNER;
-
-    sel_index_haunt(index, old);
-
-    return true;
+    return ghost;
 }
 
 
-void
-sel_index_haunt(sel_index_t *index, uint32_t holder)
+static void
+sel_index_haunt(sel_index_t *index, uint32_t number)
 {
-    index->holders_live[holder / 64] &= ~((uint64_t) 1 << (holder % 64));
-    index->blocks -= index->holders[holder].blocks;
+    sel_holder_t  *holder;
+
+    holder = &index->holders[number];
+    holder->owner = SEL_INDEX_NO_OWNER;
+
+    index->holders_live[number / 64] &= ~((uint64_t) 1 << (number % 64));
+    index->blocks[holder->tier] -= holder->blocks;
+    index->alive_n--;
     index->ghosts_n++;
 
     if (index->oldest == SEL_INDEX_NO_HOLDER) {
-        index->oldest = holder;
+        index->oldest = number;
 
     } else {
-        index->holders[index->youngest].next = holder;
+        index->holders[index->youngest].next = number;
     }
 
-    index->youngest = holder;
+    index->youngest = number;
 }
 
 
@@ -138,15 +166,23 @@ sel_index_bury(sel_index_t *index)
     number = index->oldest;
     ghost = &index->holders[number];
 
-    sel_table_reset(&ghost->externals, &index->memory);
-
     index->oldest = ghost->next;
     index->ghosts_n--;
-    index->holders_used[number / 64] &= ~((uint64_t) 1 << (number % 64));
+
+    sel_index_holder_reset(index, number);
 
     if (ghost->owner != SEL_INDEX_NO_OWNER) {
         sel_index_owner_free(index, ghost->owner);
     }
+}
+
+
+static void
+sel_index_holder_reset(sel_index_t *index, uint32_t number)
+{
+    sel_table_reset(&index->holders[number].externals, &index->memory);
+
+    index->holders_used[number / 64] &= ~((uint64_t) 1 << (number % 64));
 }
 
 
@@ -156,11 +192,12 @@ void
 sel_index_settle_holders(sel_index_t *index)
 {
     void      *holders;
-    uint32_t   n, words;
+    uint32_t   n, used, words;
 
     n = index->holders_n;
+    used = index->alive_n + index->ghosts_n;
 
-    if (n <= SEL_INDEX_LEAST || index->live_n + index->ghosts_n > n / 4) {
+    if (n <= SEL_INDEX_LEAST || used > n / 4) {
         return;
     }
 
@@ -170,9 +207,7 @@ sel_index_settle_holders(sel_index_t *index)
         words--;
     }
 
-    while (n > SEL_INDEX_LEAST && words * 64 <= n / 2
-           && index->live_n + index->ghosts_n <= n / 4)
-    {
+    while (n > SEL_INDEX_LEAST && words * 64 <= n / 2 && used <= n / 4) {
         n /= 2;
     }
 

@@ -6,6 +6,9 @@
  * The active holders are a bitmap.  Neighbouring blocks mostly have the same
  * set, and then nobody can drop out; so only a change of the set's number is
  * looked at.  Ghosts are left out at the first block.
+ *
+ * If there are blocks in lower tiers, a rank that may have some leaves a
+ * walker where its blocks on the device end (sel_index_follow.c).
  */
 
 #include "index/sel_index_impl.h"
@@ -16,9 +19,12 @@
 
 typedef struct {
     const sel_index_t  *index;
+    sel_walker_t       *walkers;    /* or NULL */
     sel_index_match_t  *out;
     uint32_t            n;
     uint32_t            cap;
+    uint32_t            walkers_n;
+    uint32_t            node;       /* of the block before */
     uint32_t            low;        /* words in use: low .. high - 1 */
     uint32_t            high;
     uint64_t            active[SEL_SET_WORDS];
@@ -29,6 +35,8 @@ static void sel_match_start(sel_match_t *match, uint32_t set);
 static bool sel_match_narrow(sel_match_t *match, uint32_t set,
     uint32_t blocks);
 static void sel_match_emit(sel_match_t *match, uint32_t word, uint64_t bits,
+    uint32_t blocks);
+static void sel_match_walker(sel_match_t *match, uint32_t holder,
     uint32_t blocks);
 
 
@@ -41,16 +49,23 @@ sel_index_match(sel_index_t *index, uint32_t partition,
     sel_match_t             match;
     const sel_wide_slot_t  *slot;
 
-    path = sel_index_root(index, partition);
+    path = sel_index_root(index, partition, SEL_TIER_DEVICE);
     ahead = 0;
     set = 0;
 
     match.index = index;
+    match.walkers = NULL;
+    match.walkers_n = 0;
+    match.node = 0;
     match.out = out;
     match.n = 0;
     match.cap = cap;
     match.low = 0;
     match.high = 0;
+
+    if (sel_index_has_lower(index) && sel_index_follow_reserve(index)) {
+        match.walkers = index->walkers;
+    }
 
     for (i = 0; i < n; i++) {
 
@@ -66,24 +81,29 @@ sel_index_match(sel_index_t *index, uint32_t partition,
             break;
         }
 
-        if (slot->set == set) {
-            continue;
+        if (slot->set != set) {
+            set = slot->set;
+
+            if (i == 0) {
+                sel_match_start(&match, set);
+            }
+
+            if (!sel_match_narrow(&match, set, i)) {
+                break;
+            }
         }
 
-        set = slot->set;
-
-        if (i == 0) {
-            sel_match_start(&match, set);
-        }
-
-        if (!sel_match_narrow(&match, set, i)) {
-            break;
-        }
+        match.node = slot->value;
     }
 
     (void) sel_match_narrow(&match, 0, i);
 
-    return match.n;
+    if (match.walkers == NULL) {
+        return match.n;
+    }
+
+    return sel_index_follow(index, partition, blocks, n, match.walkers_n, out,
+                            match.n, cap);
 }
 
 
@@ -170,5 +190,40 @@ sel_match_emit(sel_match_t *match, uint32_t word, uint64_t bits,
         out->owner = match->index->holders[holder].owner;
         memset(out->hits, 0, sizeof(out->hits));
         out->hits[SEL_TIER_DEVICE] = blocks;
+
+        if (match->walkers != NULL) {
+            sel_match_walker(match, holder, blocks);
+        }
     }
+}
+
+
+/* For the result made last, if its owner has a lower tier. */
+
+static void
+sel_match_walker(sel_match_t *match, uint32_t holder, uint32_t blocks)
+{
+    uint32_t            name, tier;
+    sel_walker_t       *walker;
+    const sel_index_t  *index;
+    const sel_owner_t  *owner;
+
+    index = match->index;
+    owner = &index->owners[index->holders[holder].owner];
+    tier = SEL_TIER_HOST_PINNED;
+
+    while (owner->holder[tier] == SEL_INDEX_NO_HOLDER) {
+        if (++tier == SEL_TIERS) {
+            return;
+        }
+    }
+
+    name = sel_index_name_of(index, holder, match->node);
+
+    walker = &match->walkers[match->walkers_n++];
+    walker->anchor = name != 0
+                     ? sel_index_name(index, name)->external
+                     : sel_node_at(&index->nodes, match->node)->external;
+    walker->pos = blocks;
+    walker->match = match->n - 1;
 }

@@ -49,7 +49,7 @@ sel_index_owner(sel_index_t *index, uint32_t partition, uint64_t worker_id,
     uint32_t dp_rank)
 {
     uint16_t      number;
-    uint32_t      free, holder;
+    uint32_t      free, tier;
     sel_owner_t  *owner;
 
     number = sel_index_find_owner(index, partition, worker_id, dp_rank);
@@ -58,26 +58,21 @@ sel_index_owner(sel_index_t *index, uint32_t partition, uint64_t worker_id,
         return number;
     }
 
-    if (!sel_index_owner_reserve(index, &free)
-        || !sel_index_holder_reserve(index))
-    {
+    if (!sel_index_owner_reserve(index, &free)) {
         return SEL_INDEX_NO_OWNER;
     }
 
     number = (uint16_t) free;
-    holder = sel_index_holder_take(index, number,
-                                   sel_index_root(index, partition));
-
-    if (holder == SEL_INDEX_NO_HOLDER) {
-        return SEL_INDEX_NO_OWNER;
-    }
 
     owner = &index->owners[number];
     owner->worker_id = worker_id;
     owner->partition = partition;
     owner->dp_rank = dp_rank;
     owner->state = SEL_OWNER_LIVE;
-    owner->holder = (uint16_t) holder;
+
+    for (tier = 0; tier < SEL_TIERS; tier++) {
+        owner->holder[tier] = SEL_INDEX_NO_HOLDER;
+    }
 
     index->owners_used[number / 64] |= (uint64_t) 1 << (number % 64);
     index->live_n++;
@@ -157,14 +152,25 @@ sel_index_buckets_resize(sel_index_t *index)
 void
 sel_index_retire(sel_index_t *index, uint16_t owner)
 {
-    if (sel_index_live(index, owner)) {
+    uint32_t  ghost;
 
-        sel_index_unlink(index, owner);
-        sel_index_haunt(index, index->owners[owner].holder);
+    if (!sel_index_live(index, owner)) {
+        return;
+    }
 
-        index->owners[owner].state = SEL_OWNER_RETIRED;
-        index->live_n--;
-        index->retired_n++;
+    sel_index_unlink(index, owner);
+    ghost = sel_index_clear(index, owner);
+
+    index->owners[owner].state = SEL_OWNER_RETIRED;
+    index->live_n--;
+    index->retired_n++;
+
+    if (ghost == SEL_INDEX_NO_HOLDER) {
+        index->owners[owner].next = index->empty;
+        index->empty = (uint16_t) (owner + 1);
+
+    } else {
+        index->holders[ghost].owner = owner;
     }
 }
 
@@ -249,11 +255,15 @@ uint64_t
 sel_index_owner_blocks(const sel_index_t *index, uint16_t owner,
     sel_tier_t tier)
 {
-    if (tier != SEL_TIER_DEVICE || !sel_index_live(index, owner)) {
+    uint32_t  holder;
+
+    if (!sel_index_live(index, owner)) {
         return 0;
     }
 
-    return index->holders[index->owners[owner].holder].blocks;
+    holder = index->owners[owner].holder[tier];
+
+    return holder == SEL_INDEX_NO_HOLDER ? 0 : index->holders[holder].blocks;
 }
 
 

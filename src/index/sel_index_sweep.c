@@ -22,7 +22,16 @@ static bool sel_index_sweep_slots(sel_index_t *index, uint32_t *budget);
 bool
 sel_index_sweep(sel_index_t *index, uint32_t budget)
 {
-    bool  done;
+    bool      done;
+    uint16_t  owner;
+
+    while (budget != 0 && index->empty != 0) {
+        owner = (uint16_t) (index->empty - 1);
+        index->empty = index->owners[owner].next;
+
+        sel_index_owner_free(index, owner);
+        budget--;
+    }
 
     while (budget != 0 && index->oldest != SEL_INDEX_NO_HOLDER) {
         if (!sel_index_sweep_ghost(index, &budget)) {
@@ -35,8 +44,9 @@ sel_index_sweep(sel_index_t *index, uint32_t budget)
 
     sel_index_settle_owners(index);
     sel_index_settle_holders(index);
+    sel_index_settle_walkers(index);
 
-    return done && index->oldest == SEL_INDEX_NO_HOLDER;
+    return done && index->oldest == SEL_INDEX_NO_HOLDER && index->empty == 0;
 }
 
 
@@ -62,11 +72,11 @@ sel_index_sweep_ghost(sel_index_t *index, uint32_t *budget)
 static bool
 sel_index_sweep_slots(sel_index_t *index, uint32_t *budget)
 {
-    bool               left;
-    uint32_t           empty, i, n, number, pos;
-    uint32_t           at[SEL_INDEX_BATCH], nodes[SEL_INDEX_BATCH];
-    sel_holder_t      *ghost;
-    const sel_slot_t  *slot;
+    bool                    left;
+    uint32_t                empty, i, n, number, pos;
+    uint32_t                at[SEL_INDEX_BATCH], nodes[SEL_INDEX_BATCH];
+    sel_holder_t           *ghost;
+    const sel_slim_slot_t  *slot;
 
     n = 0;
     empty = 0;
@@ -79,7 +89,7 @@ sel_index_sweep_slots(sel_index_t *index, uint32_t *budget)
             break;
         }
 
-        slot = sel_table_at(&ghost->externals, pos, SEL_TABLE_NARROW);
+        slot = sel_table_at(&ghost->externals, pos, SEL_TABLE_SLIM);
 
         if (slot->value == 0) {
             empty++;
@@ -112,24 +122,37 @@ sel_index_sweep_slots(sel_index_t *index, uint32_t *budget)
 
 
 bool
-sel_index_leave(sel_index_t *index, uint32_t holder, uint32_t node, bool dead)
+sel_index_leave(sel_index_t *index, uint32_t holder, uint32_t value,
+    bool dead)
+{
+    uint32_t           node;
+    const sel_name_t  *name;
+
+    if ((value & SEL_INDEX_NAMED) == 0) {
+        return sel_index_quit(index, holder, value, dead);
+    }
+
+    name = sel_index_name(index, value);
+    node = name->node;
+
+    if (name->next == (value & ~SEL_INDEX_NAMED)
+        && !sel_index_quit(index, holder, node, dead))
+    {
+        return false;
+    }
+
+    sel_index_name_drop(index, holder, value);
+
+    return true;
+}
+
+
+bool
+sel_index_quit(sel_index_t *index, uint32_t holder, uint32_t node, bool dead)
 {
     uint32_t          set;
-    uint64_t          key;
-    sel_slot_t       *slot;
+    sel_holder_t     *h;
     sel_wide_slot_t  *wide;
-
-    key = sel_index_extra_key(index, holder, node);
-    slot = sel_table_find(&index->extras, key, SEL_TABLE_NARROW);
-
-    if (slot != NULL) {
-
-        if (--slot->value == 0) {
-            sel_table_delete(&index->extras, slot);
-        }
-
-        return true;
-    }
 
     if (dead && node > index->nodes.top) {
         return true;
@@ -154,13 +177,14 @@ sel_index_leave(sel_index_t *index, uint32_t holder, uint32_t node, bool dead)
     wide->set = set;
 
     if (set == 0) {
+        sel_pool_put(&index->nodes, wide->value);
         sel_table_delete(&index->paths, wide);
-        sel_pool_put(&index->nodes, node);
     }
 
     if (!dead) {
-        index->holders[holder].blocks--;
-        index->blocks--;
+        h = &index->holders[holder];
+        h->blocks--;
+        index->blocks[h->tier]--;
     }
 
     return true;

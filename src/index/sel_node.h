@@ -1,7 +1,8 @@
 /*
  * A node is one block of one path, whoever holds it: the hash of the path in
  * front of it and its own block hash.  The chain of the two is the hash of
- * the path that ends here, hence the node's key in the table of paths.
+ * the path that ends here, hence the node's key in the table of paths.  It
+ * also has the external hash under which it was stored first.
  *
  * The parent is named by content, not by number, so it cannot dangle: it may
  * go and come back (a hole that is filled again) under another number, and
@@ -23,6 +24,7 @@
 typedef struct {
     uint64_t  parent;           /* path hash; of a first block: the root */
     uint64_t  block;
+    uint64_t  external;
 } sel_node_t;
 
 

@@ -101,7 +101,7 @@ sel_owner_set_create(sel_owner_sets_t *sets, uint64_t hash)
     made.n = sets->n;
 
     if (!sel_table_reserve(&sets->by_hash, sets->memory)
-        || !sel_pool_reserve(&sets->records, sets->memory)
+        || !sel_pool_reserve(&sets->records, sets->memory, 1)
         || !sel_owner_set_allocate(sets, &made))
     {
         return 0;
@@ -176,7 +176,7 @@ sel_owner_set_rewrite(sel_owner_sets_t *sets, uint32_t set, uint64_t hash)
 {
     sel_owner_set_t  *s;
 
-    if (!sel_table_room(&sets->by_hash)
+    if (!sel_table_room(&sets->by_hash, 1)
         && !sel_table_reserve(&sets->by_hash, sets->memory))
     {
         return false;

@@ -12,7 +12,7 @@
 
 
 #define SEL_POOL_LEAST  ((size_t) 1024)     /* bytes to grow by */
-#define SEL_POOL_MOST   ((size_t) 4 * 1024 * 1024)
+#define SEL_POOL_MOST   ((size_t) 2 * 1024 * 1024)
 
 
 static bool sel_pool_more_records(sel_pool_t *pool, sel_memory_t *memory);
@@ -40,23 +40,23 @@ sel_pool_reset(sel_pool_t *pool, sel_memory_t *memory)
 
 
 bool
-sel_pool_reserve(sel_pool_t *pool, sel_memory_t *memory)
+sel_pool_reserve(sel_pool_t *pool, sel_memory_t *memory, uint32_t n)
 {
-    if (pool->used < pool->top) {
+    if (pool->top - pool->used >= n) {
         return true;
     }
 
-    if (pool->top == UINT32_MAX) {
+    if (n > SEL_POOL_LIMIT - pool->top) {
         return false;
     }
 
-    if (((size_t) pool->top + 2) * pool->width > pool->bytes
+    if (((size_t) pool->top + n + 1) * pool->width > pool->bytes
         && !sel_pool_more_records(pool, memory))
     {
         return false;
     }
 
-    return (pool->top + 1) / SEL_POOL_CHUNK < pool->chunks_n
+    return (pool->top + n) / SEL_POOL_CHUNK < pool->chunks_n
            || sel_pool_more_chunks(pool, memory);
 }
 
@@ -67,7 +67,7 @@ sel_pool_more_records(sel_pool_t *pool, sel_memory_t *memory)
     void    *base;
     size_t   bytes, more;
 
-    more = pool->bytes / 8;
+    more = pool->bytes / 16;
     more = more < SEL_POOL_LEAST ? SEL_POOL_LEAST : more;
     more = more > SEL_POOL_MOST ? SEL_POOL_MOST : more;
 

@@ -10,6 +10,7 @@
 
 
 #define SEL_POOL_CHUNK  4096        /* records */
+#define SEL_POOL_LIMIT  INT32_MAX   /* numbers end here */
 
 
 typedef struct {
@@ -35,8 +36,8 @@ void sel_pool_init(sel_pool_t *pool, uint32_t width);
 /* Frees the memory; the pool is empty and usable. */
 void sel_pool_reset(sel_pool_t *pool, sel_memory_t *memory);
 
-/* Makes sure that the next sel_pool_get() finds a record. */
-bool sel_pool_reserve(sel_pool_t *pool, sel_memory_t *memory);
+/* Makes sure that the next n calls of sel_pool_get() find a record, n < 16. */
+bool sel_pool_reserve(sel_pool_t *pool, sel_memory_t *memory, uint32_t n);
 
 /* Takes a record after sel_pool_reserve(); its content is undefined. */
 uint32_t sel_pool_get(sel_pool_t *pool);

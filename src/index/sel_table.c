@@ -29,6 +29,7 @@
 
 static bool sel_table_resize(sel_table_t *table, uint64_t total,
     sel_memory_t *memory);
+static uint32_t sel_table_limit(const sel_table_t *table, uint32_t homes);
 static bool sel_table_grow(sel_table_t *table, sel_memory_t *memory);
 static bool sel_table_shrink(sel_table_t *table);
 static void sel_table_truncate(sel_table_t *table, sel_memory_t *memory);
@@ -65,18 +66,9 @@ sel_table_reserve(sel_table_t *table, sel_memory_t *memory)
         return false;
     }
 
-    return sel_table_room(table)
+    return sel_table_room(table, 1)
            || sel_table_resize(table, (uint64_t) table->total
                                       + SEL_TABLE_SPARE, memory);
-}
-
-
-bool
-sel_table_room(const sel_table_t *table)
-{
-    return table->total != 0
-           && !sel_table_used(sel_table_at(table, table->total - 2,
-                                           table->width));
 }
 
 
@@ -106,6 +98,15 @@ sel_table_resize(sel_table_t *table, uint64_t total, sel_memory_t *memory)
 }
 
 
+/* How many entries are enough for as many homes. */
+
+static uint32_t
+sel_table_limit(const sel_table_t *table, uint32_t homes)
+{
+    return homes - homes / (table->width == SEL_TABLE_SLIM ? 7 : 5);
+}
+
+
 static bool
 sel_table_grow(sel_table_t *table, sel_memory_t *memory)
 {
@@ -121,7 +122,7 @@ sel_table_grow(sel_table_t *table, sel_memory_t *memory)
 
     table->high = table->total - SEL_TABLE_SPARE;
     table->low = table->count == 0 ? table->high : table->low;
-    table->limit = table->high - table->high / 5;
+    table->limit = sel_table_limit(table, table->high);
     table->last = UINT64_MAX;
 
     return true;
@@ -150,7 +151,7 @@ sel_table_shrink(sel_table_t *table)
     /* the home of key 0 is 0 either way */
     table->last = 0;
     table->low = (uint32_t) homes;
-    table->limit = table->low - table->low / 5;
+    table->limit = sel_table_limit(table, table->low);
     table->shrinking = true;
 
     return true;
@@ -169,7 +170,9 @@ sel_table_truncate(sel_table_t *table, sel_memory_t *memory)
 
     end = table->high;
 
-    while (sel_table_used(sel_table_at(table, end, table->width))) {
+    while (sel_table_used(sel_table_at(table, end, table->width),
+                          table->width))
+    {
         end++;
     }
 
@@ -194,29 +197,48 @@ sel_table_truncate(sel_table_t *table, sel_memory_t *memory)
 void *
 sel_table_insert(sel_table_t *table, uint64_t key)
 {
-    if (table->width == SEL_TABLE_WIDE) {
+    switch (table->width) {
+
+    case SEL_TABLE_SLIM:
+        return sel_table_insert_by(table,
+                                   sel_table_cut(key, SEL_TABLE_SLIM),
+                                   SEL_TABLE_SLIM);
+
+    case SEL_TABLE_NARROW:
+        return sel_table_insert_by(table, key, SEL_TABLE_NARROW);
+
+    default:
         return sel_table_insert_by(table, key, SEL_TABLE_WIDE);
     }
-
-    return sel_table_insert_by(table, key, SEL_TABLE_NARROW);
 }
 
 
 void
 sel_table_delete(sel_table_t *table, void *slot)
 {
-    if (table->width == SEL_TABLE_WIDE) {
-        sel_table_delete_by(table, slot, SEL_TABLE_WIDE);
+    switch (table->width) {
 
-    } else {
-        sel_table_delete_by(table, slot, SEL_TABLE_NARROW);
+    case SEL_TABLE_SLIM:
+        sel_table_close_by(table, slot, SEL_TABLE_SLIM);
+        break;
+
+    case SEL_TABLE_NARROW:
+        sel_table_close_by(table, slot, SEL_TABLE_NARROW);
+        break;
+
+    default:
+        sel_table_close_by(table, slot, SEL_TABLE_WIDE);
     }
+
+    table->count--;
 }
 
 
 bool
 sel_table_settle(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
 {
+    uint64_t  last;
+
     if (table->count == 0) {
         sel_table_reset(table, memory);
         return true;
@@ -226,10 +248,13 @@ sel_table_settle(sel_table_t *table, sel_memory_t *memory, uint32_t budget)
         return true;
     }
 
+    last = table->last;
+
     sel_table_advance(table, memory, budget);
 
     /* a growth without room goes on with the next insertion */
-    return !table->shrinking && !sel_table_room(table);
+    return !table->shrinking && table->last == last
+           && table->low != table->high;
 }
 
 

@@ -2,8 +2,10 @@
  * A table of 64-bit keys: a sorted array with gaps.  The keys must be evenly
  * spread (sel_mix.h).  How it works and grows: sel_table.c.
  *
- * A slot is 12 bytes, or 16 with a second number; the width is chosen at
- * sel_table_init(), and passed as a constant where speed matters.
+ * A slot is 12 bytes, 16 with a second number, or 8 with the upper half of
+ * the key alone.  In a table of the latter kind several keys may look equal,
+ * and whoever searches must know another way which one is meant.  The width
+ * is chosen at sel_table_init(), and passed as a constant where speed matters.
  */
 
 #ifndef SEL_TABLE_H
@@ -12,14 +14,21 @@
 #include "index/sel_memory.h"
 
 
+#define SEL_TABLE_SLIM    8
 #define SEL_TABLE_NARROW  12
 #define SEL_TABLE_WIDE    16
 #define SEL_TABLE_STEP    16    /* slots of growth for every insertion */
 
 
+typedef struct {
+    uint32_t  key;              /* the upper half */
+    uint32_t  value;            /* 0: the slot is empty */
+} sel_slim_slot_t;
+
+
 typedef struct __attribute__((packed)) {
     uint64_t  key;
-    uint32_t  value;            /* 0: the slot is empty */
+    uint32_t  value;
 } sel_slot_t;
 
 
@@ -55,9 +64,6 @@ void sel_table_reset(sel_table_t *table, sel_memory_t *memory);
  */
 bool sel_table_reserve(sel_table_t *table, sel_memory_t *memory);
 
-/* Is there room for an insertion without sel_table_reserve()? */
-bool sel_table_room(const sel_table_t *table);
-
 /*
  * Takes a slot for a key that is not in the table; the caller sets the value
  * to other than 0 before anything else happens.  Needs room.
@@ -75,6 +81,37 @@ bool sel_table_settle(sel_table_t *table, sel_memory_t *memory,
     uint32_t budget);
 
 
+/* The part of a key that a slot holds. */
+static inline uint64_t
+sel_table_cut(uint64_t key, uint32_t width)
+{
+    return width == SEL_TABLE_SLIM ? key >> 32 << 32 : key;
+}
+
+
+static inline uint64_t
+sel_table_key(const uint8_t *slot, uint32_t width)
+{
+    if (width == SEL_TABLE_SLIM) {
+        return (uint64_t) ((const sel_slim_slot_t *) slot)->key << 32;
+    }
+
+    return ((const sel_slot_t *) slot)->key;
+}
+
+
+static inline bool
+sel_table_used(const uint8_t *slot, uint32_t width)
+{
+    if (width == SEL_TABLE_SLIM) {
+        return ((const sel_slim_slot_t *) slot)->value != 0;
+    }
+
+    return ((const sel_slot_t *) slot)->value != 0;
+}
+
+
+/* The home of a key that is cut. */
 static inline uint32_t
 sel_table_home(const sel_table_t *table, uint64_t key)
 {
@@ -93,6 +130,30 @@ sel_table_at(const sel_table_t *table, uint32_t pos, uint32_t width)
 }
 
 
+/* Is there room for n insertions without sel_table_reserve()? */
+static inline bool
+sel_table_room(const sel_table_t *table, uint32_t n)
+{
+    const uint8_t  *p;
+
+    if (n >= table->total) {
+        return false;
+    }
+
+    p = sel_table_at(table, table->total - 1, table->width);
+
+    for ( ; n != 0; n--) {
+        p -= table->width;
+
+        if (sel_table_used(p, table->width)) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 /*
  * Has a key's home and the slots behind it brought near: two cache lines, as
  * a search needs, or three for an insertion.  Not inlined, gcc would take it
@@ -107,6 +168,7 @@ sel_table_prefetch(const sel_table_t *table, uint64_t key, uint32_t width,
     uint32_t   i;
 
     if (table->count != 0) {
+        key = sel_table_cut(key, width);
         p = sel_table_at(table, sel_table_home(table, key), width);
 
         for (i = 0; i < lines; i++) {
@@ -116,29 +178,33 @@ sel_table_prefetch(const sel_table_t *table, uint64_t key, uint32_t width,
 }
 
 
+/* The slot of a key, the first one if several look equal. */
 static inline void *
 sel_table_find(const sel_table_t *table, uint64_t key, uint32_t width)
 {
-    uint8_t           *p;
-    const sel_slot_t  *slot;
+    uint8_t  *p;
 
     if (table->count == 0) {
         return NULL;
     }
 
+    key = sel_table_cut(key, width);
     p = sel_table_at(table, sel_table_home(table, key), width);
 
-    for ( ;; ) {
-        slot = (const sel_slot_t *) p;
-
-        if (slot->key >= key || slot->value == 0) {
-            break;
-        }
-
+    while (sel_table_key(p, width) < key && sel_table_used(p, width)) {
         p += width;
     }
 
-    return slot->key == key && slot->value != 0 ? p : NULL;
+    return sel_table_key(p, width) == key && sel_table_used(p, width) ? p
+                                                                      : NULL;
+}
+
+
+/* The next slot whose key looks equal. */
+static inline sel_slim_slot_t *
+sel_table_next(sel_slim_slot_t *slot)
+{
+    return slot[1].key == slot->key && slot[1].value != 0 ? slot + 1 : NULL;
 }
 
 

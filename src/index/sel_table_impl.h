@@ -8,36 +8,32 @@
 #include "index/sel_table.h"
 
 
-static inline bool
-sel_table_used(const uint8_t *slot)
-{
-    return ((const sel_slot_t *) slot)->value != 0;
-}
+/* For functions whose width is to be a constant. */
+#define SEL_TABLE_INLINE  __attribute__((always_inline)) static inline
 
 
-static inline uint64_t
-sel_table_key(const uint8_t *slot)
-{
-    return ((const sel_slot_t *) slot)->key;
-}
-
-
-static inline void *
+SEL_TABLE_INLINE void *
 sel_table_insert_by(sel_table_t *table, uint64_t key, uint32_t width)
 {
     uint8_t  *p, *q;
 
     p = sel_table_at(table, sel_table_home(table, key), width);
 
-    while (sel_table_used(p) && sel_table_key(p) < key) {
+    while (sel_table_used(p, width) && sel_table_key(p, width) < key) {
         p += width;
     }
 
-    for (q = p; sel_table_used(q); q += width) { /* void */ }
+    for (q = p; sel_table_used(q, width); q += width) { /* void */ }
 
     memmove(p + width, p, (size_t) (q - p));
     memset(p, 0, width);
-    memcpy(p, &key, sizeof(uint64_t));
+
+    if (width == SEL_TABLE_SLIM) {
+        ((sel_slim_slot_t *) p)->key = (uint32_t) (key >> 32);
+
+    } else {
+        ((sel_slot_t *) p)->key = key;
+    }
 
     table->count++;
 
@@ -45,24 +41,24 @@ sel_table_insert_by(sel_table_t *table, uint64_t key, uint32_t width)
 }
 
 
-static inline void
-sel_table_delete_by(sel_table_t *table, uint8_t *p, uint32_t width)
+/* Lets the entries behind a slot, whose own has gone, move up. */
+
+SEL_TABLE_INLINE void
+sel_table_close_by(sel_table_t *table, uint8_t *p, uint32_t width)
 {
     uint8_t   *q;
     uint32_t   pos;
 
     pos = (uint32_t) ((size_t) (p - table->slots) / width);
 
-    for (q = p + width; sel_table_used(q); q += width) {
-        if (sel_table_home(table, sel_table_key(q)) == ++pos) {
+    for (q = p + width; sel_table_used(q, width); q += width) {
+        if (sel_table_home(table, sel_table_key(q, width)) == ++pos) {
             break;
         }
     }
 
     memmove(p, p + width, (size_t) (q - p) - width);
     memset(q - width, 0, width);
-
-    table->count--;
 }
 
 

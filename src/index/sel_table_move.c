@@ -1,28 +1,40 @@
 /*
  * How entries move to their other home while a table changes its size; see
- * sel_table.c for the idea.
+ * sel_table.c for the idea.  Entries whose keys look equal have one home, so
+ * they move together, whatever the budget.
  */
 
 #include "index/sel_table_impl.h"
 
 
-static inline void sel_table_upwards_by(sel_table_t *table, uint32_t budget,
-    uint32_t width);
-static inline void sel_table_downwards_by(sel_table_t *table,
+SEL_TABLE_INLINE void sel_table_upwards_by(sel_table_t *table,
     uint32_t budget, uint32_t width);
-static inline void sel_table_move(sel_table_t *table, uint8_t *p,
-    uint64_t last, uint32_t width);
+SEL_TABLE_INLINE uint32_t sel_table_before(const sel_table_t *table,
+    uint8_t *p, uint32_t width);
+SEL_TABLE_INLINE void sel_table_move_up(sel_table_t *table, uint8_t *p,
+    uint32_t width);
+SEL_TABLE_INLINE void sel_table_downwards_by(sel_table_t *table,
+    uint32_t budget, uint32_t width);
+SEL_TABLE_INLINE void sel_table_move_down(sel_table_t *table, uint8_t *p,
+    uint32_t width);
 static uint64_t sel_table_first_key(uint32_t homes, uint32_t pos);
 
 
 void
 sel_table_upwards(sel_table_t *table, uint32_t budget)
 {
-    if (table->width == SEL_TABLE_WIDE) {
-        sel_table_upwards_by(table, budget, SEL_TABLE_WIDE);
+    switch (table->width) {
 
-    } else {
+    case SEL_TABLE_SLIM:
+        sel_table_upwards_by(table, budget, SEL_TABLE_SLIM);
+        break;
+
+    case SEL_TABLE_NARROW:
         sel_table_upwards_by(table, budget, SEL_TABLE_NARROW);
+        break;
+
+    default:
+        sel_table_upwards_by(table, budget, SEL_TABLE_WIDE);
     }
 }
 
@@ -32,21 +44,23 @@ sel_table_upwards(sel_table_t *table, uint32_t budget)
  * the first used slot below that.
  */
 
-static inline void
+SEL_TABLE_INLINE void
 sel_table_upwards_by(sel_table_t *table, uint32_t budget, uint32_t width)
 {
     uint8_t   *p;
-    uint32_t   pos;
+    uint32_t   n, pos;
 
     pos = sel_table_home(table, table->last);
     p = sel_table_at(table, pos, width);
 
-    while (sel_table_used(p) && sel_table_key(p) <= table->last) {
+    while (sel_table_used(p, width)
+           && sel_table_key(p, width) <= table->last)
+    {
         p += width;
         pos++;
     }
 
-    for ( ; budget != 0 && sel_table_room(table); budget--) {
+    for ( ; budget != 0 && sel_table_room(table, 1); budget--) {
 
         if (pos == 0) {
             table->low = table->high;
@@ -56,14 +70,26 @@ sel_table_upwards_by(sel_table_t *table, uint32_t budget, uint32_t width)
         p -= width;
         pos--;
 
-        if (sel_table_used(p)) {
+        if (sel_table_used(p, width)) {
 
-            if (sel_table_key(p) == 0) {
+            if (sel_table_key(p, width) == 0) {
                 table->low = table->high;
                 return;
             }
 
-            sel_table_move(table, p, sel_table_key(p) - 1, width);
+            n = sel_table_before(table, p, width);
+
+            if (n != 0 && !sel_table_room(table, n + 1)) {
+                return;
+            }
+
+            sel_table_move_up(table, p, width);
+
+            for ( ; n != 0; n--) {
+                p -= width;
+                pos--;
+                sel_table_move_up(table, p, width);
+            }
 
         } else if (pos == 0) {
             table->low = table->high;
@@ -76,14 +102,70 @@ sel_table_upwards_by(sel_table_t *table, uint32_t budget, uint32_t width)
 }
 
 
+/* How many entries before this one look equal. */
+
+SEL_TABLE_INLINE uint32_t
+sel_table_before(const sel_table_t *table, uint8_t *p, uint32_t width)
+{
+    uint8_t   *q;
+    uint64_t   key;
+
+    if (width != SEL_TABLE_SLIM) {
+        return 0;
+    }
+
+    key = sel_table_key(p, width);
+
+    for (q = p; q != table->slots; q -= width) {
+        if (!sel_table_used(q - width, width)
+            || sel_table_key(q - width, width) != key)
+        {
+            break;
+        }
+    }
+
+    return (uint32_t) ((size_t) (p - q) / width);
+}
+
+
+SEL_TABLE_INLINE void
+sel_table_move_up(sel_table_t *table, uint8_t *p, uint32_t width)
+{
+    uint64_t         key;
+    sel_wide_slot_t  copy;
+
+    memcpy(&copy, p, width);
+    memset(p, 0, width);
+
+    key = sel_table_key((const uint8_t *) &copy, width);
+
+    if (sel_table_used(p + width, width)) {
+        sel_table_close_by(table, p, width);
+    }
+
+    table->last = key - 1;
+    table->count--;
+
+    p = sel_table_insert_by(table, key, width);
+    memcpy(p, &copy, width);
+}
+
+
 void
 sel_table_downwards(sel_table_t *table, uint32_t budget)
 {
-    if (table->width == SEL_TABLE_WIDE) {
-        sel_table_downwards_by(table, budget, SEL_TABLE_WIDE);
+    switch (table->width) {
 
-    } else {
+    case SEL_TABLE_SLIM:
+        sel_table_downwards_by(table, budget, SEL_TABLE_SLIM);
+        break;
+
+    case SEL_TABLE_NARROW:
         sel_table_downwards_by(table, budget, SEL_TABLE_NARROW);
+        break;
+
+    default:
+        sel_table_downwards_by(table, budget, SEL_TABLE_WIDE);
     }
 }
 
@@ -93,7 +175,7 @@ sel_table_downwards(sel_table_t *table, uint32_t budget)
  * home that comes after `last`, apart from keys up to `last` that lie there.
  */
 
-static inline void
+SEL_TABLE_INLINE void
 sel_table_downwards_by(sel_table_t *table, uint32_t budget,
     uint32_t width)
 {
@@ -106,12 +188,14 @@ sel_table_downwards_by(sel_table_t *table, uint32_t budget,
                            * table->high) >> 64);
         p = sel_table_at(table, pos, width);
 
-        while (sel_table_used(p) && sel_table_key(p) <= table->last) {
+        while (sel_table_used(p, width)
+               && sel_table_key(p, width) <= table->last)
+        {
             p += width;
             pos++;
         }
 
-        while (pos + 1 < table->total && !sel_table_used(p)) {
+        while (pos + 1 < table->total && !sel_table_used(p, width)) {
 
             if (budget == 0) {
                 table->last = sel_table_first_key(table->high, pos) - 1;
@@ -128,7 +212,7 @@ sel_table_downwards_by(sel_table_t *table, uint32_t budget,
             return;
         }
 
-        sel_table_move(table, p, sel_table_key(p), width);
+        sel_table_move_down(table, p, width);
 
         if (budget == 0) {
             return;
@@ -137,27 +221,51 @@ sel_table_downwards_by(sel_table_t *table, uint32_t budget,
 }
 
 
-/* Carries an entry over to its other home. */
+/*
+ * The entry, and those behind that look equal, go to the first gap behind
+ * their low home; smaller keys lie before it, and nothing between it and
+ * them.
+ */
 
-static inline void
-sel_table_move(sel_table_t *table, uint8_t *p, uint64_t last, uint32_t width)
+SEL_TABLE_INLINE void
+sel_table_move_down(sel_table_t *table, uint8_t *p, uint32_t width)
 {
-    sel_wide_slot_t  copy;
+    uint8_t   *end, *gap, *to;
+    uint64_t   key;
 
-    memcpy(&copy, p, width);
+    key = sel_table_key(p, width);
+    end = p + width;
 
-    if (sel_table_used(p + width)) {
-        sel_table_delete_by(table, p, width);
-
-    } else {
-        memset(p, 0, width);
-        table->count--;
+    while (width == SEL_TABLE_SLIM && sel_table_used(end, width)
+           && sel_table_key(end, width) == key)
+    {
+        end += width;
     }
 
-    table->last = last;
+    table->last = key;
+    to = sel_table_at(table, sel_table_home(table, key), width);
 
-    p = sel_table_insert_by(table, copy.key, width);
-    memcpy(p, &copy, width);
+    while (to < p && sel_table_used(to, width)) {
+        to += width;
+    }
+
+    if (to == p) {
+        return;
+    }
+
+    memmove(to, p, (size_t) (end - p));
+
+    to += end - p;
+    to = to < p ? p : to;
+    memset(to, 0, (size_t) (end - to));
+
+    for (gap = end; gap > to; /* void */ ) {
+        gap -= width;
+
+        if (sel_table_used(gap + width, width)) {
+            sel_table_close_by(table, gap, width);
+        }
+    }
 }
 
 

@@ -93,7 +93,8 @@ compare_match(compare_t *compare, uint32_t partition, const uint64_t *blocks,
 
         if (out[i].hits[SEL_TIER_DEVICE] != credit) {
             error = compare_say(compare, "owner %u: %u blocks, expected %u",
-                                out[i].owner, out[i].hits[SEL_TIER_DEVICE], credit);
+                                out[i].owner,
+                                out[i].hits[SEL_TIER_DEVICE], credit);
         }
 
         for (k = 0; k < i; k++) {
@@ -184,7 +185,8 @@ compare_stats(compare_t *compare)
         || (compare->retired + compare->cleared == 0 && stats.nodes != nodes))
     {
         return compare_say(compare, "%llu blocks, %llu nodes; expected %llu "
-                           "and %llu", (unsigned long long) stats.blocks[SEL_TIER_DEVICE],
+                           "and %llu",
+                           (unsigned long long) stats.blocks[SEL_TIER_DEVICE],
                            (unsigned long long) stats.nodes,
                            (unsigned long long) blocks,
                            (unsigned long long) nodes);
@@ -311,7 +313,9 @@ compare_candidate(compare_t *compare, compare_full_t *full, model_rank_t *r,
 static inline const char *
 compare_lost(compare_t *compare, model_rank_t *r)
 {
-    if (sel_index_owner_blocks(compare->index, r->owner, SEL_TIER_DEVICE) != 0) {
+    if (sel_index_owner_blocks(compare->index, r->owner, SEL_TIER_DEVICE)
+        != 0)
+    {
         return compare_say(compare, "after FULL owner %u holds neither a part "
                            "of the change nor nothing", r->owner);
     }

@@ -39,16 +39,18 @@ sel_index_check(sel_index_t *index)
 
     check.index = index;
     check.seen = calloc((size_t) index->nodes.top + 1, 1);
+    check.seen_names = calloc((size_t) index->names.top + 1, 1);
     check.seen_sets = calloc((size_t) index->sets.records.top + 1, 1);
     check.refs = calloc((size_t) index->sets.records.top + 1,
                         sizeof(uint32_t));
     check.members = calloc(SEL_SET_HOLDERS, sizeof(uint32_t));
-    check.nodes = calloc(most, sizeof(uint32_t));
+    check.values = calloc(most, sizeof(uint64_t));
 
     wrong = "there is no memory to check with";
 
-    if (check.seen != NULL && check.seen_sets != NULL && check.refs != NULL
-        && check.members != NULL && check.nodes != NULL)
+    if (check.seen != NULL && check.seen_names != NULL
+        && check.seen_sets != NULL && check.refs != NULL
+        && check.members != NULL && check.values != NULL)
     {
         wrong = sel_check_all(&check);
 
@@ -63,10 +65,11 @@ sel_index_check(sel_index_t *index)
     }
 
     free(check.seen);
+    free(check.seen_names);
     free(check.seen_sets);
     free(check.refs);
     free(check.members);
-    free(check.nodes);
+    free(check.values);
 
     return wrong;
 }
@@ -81,6 +84,9 @@ sel_check_all(sel_check_t *check)
     index = check->index;
     check->bytes = sizeof(sel_index_t) + index->paths.bytes
                    + index->extras.bytes + sel_pool_bytes(&index->nodes)
+                   + sel_pool_bytes(&index->names)
+                   + index->walkers_n * sizeof(sel_walker_t)
+                   + index->walkers_n * sizeof(sel_walk_group_t)
                    + index->owners_n * sizeof(sel_owner_t)
                    + index->buckets_n * sizeof(uint16_t)
                    + index->holders_n * sizeof(sel_holder_t);
@@ -101,6 +107,10 @@ sel_check_all(sel_check_t *check)
 
     if (wrong == NULL) {
         wrong = sel_check_holders(check);
+    }
+
+    if (wrong == NULL) {
+        wrong = sel_pool_check(&index->names, check->seen_names);
     }
 
     if (wrong == NULL) {
@@ -183,7 +193,7 @@ sel_check_members(sel_check_t *check, const sel_wide_slot_t *slot)
             }
 
             if (root != 0 && root != index->holders[number].root) {
-                return "holders of two partitions share a block";
+                return "holders of two partitions or tiers share a block";
             }
 
             root = index->holders[number].root;

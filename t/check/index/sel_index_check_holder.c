@@ -11,12 +11,15 @@
 static const char *sel_check_holder(sel_check_t *check, uint32_t number);
 static const char *sel_check_externals(sel_check_t *check, uint32_t number,
     uint32_t *distinct);
+static const char *sel_check_slot(sel_check_t *check, uint32_t number,
+    sel_slim_slot_t *slot);
 static bool sel_check_member(const sel_index_t *index, uint32_t number,
     uint32_t node);
-static bool sel_check_extra(sel_check_t *check, uint32_t number,
-    uint32_t node, uint32_t n);
+static bool sel_check_names(sel_check_t *check, uint32_t number,
+    const uint64_t *values, uint32_t n);
 static const char *sel_check_ghosts(const sel_check_t *check);
-static const char *sel_check_owner(const sel_index_t *index, uint32_t number);
+static const char *sel_check_owner(const sel_index_t *index, uint32_t number,
+    uint32_t *retired);
 static int sel_check_compare(const void *a, const void *b);
 
 
@@ -51,8 +54,12 @@ sel_check_holders(sel_check_t *check)
         return "an extra external hash has no holder";
     }
 
-    if (check->blocks != index->blocks) {
+    if (memcmp(check->blocks, index->blocks, sizeof(check->blocks)) != 0) {
         return "the blocks do not add up";
+    }
+
+    if (check->alive != index->alive_n) {
+        return "holders are counted wrongly";
     }
 
     return sel_check_ghosts(check);
@@ -90,7 +97,12 @@ sel_check_holder(sel_check_t *check, uint32_t number)
             return "a holder has a wrong number of blocks";
         }
 
-        check->blocks += distinct;
+        if (distinct == 0) {
+            return "a holder has no blocks";
+        }
+
+        check->blocks[holder->tier] += distinct;
+        check->alive++;
     }
 
     return NULL;
@@ -102,45 +114,106 @@ sel_check_holder(sel_check_t *check, uint32_t number)
 static const char *
 sel_check_externals(sel_check_t *check, uint32_t number, uint32_t *distinct)
 {
-    bool                 member;
-    uint32_t             from, i, n, pos;
-    const sel_slot_t    *slot;
-    const sel_index_t   *index;
-    const sel_holder_t  *holder;
+    bool                    member;
+    uint32_t                from, i, n, node, pos;
+    const char             *wrong;
+    sel_slim_slot_t        *slot;
+    const sel_index_t      *index;
+    const sel_holder_t     *holder;
 
     n = 0;
     index = check->index;
     holder = &index->holders[number];
 
     for (pos = holder->swept; pos < holder->externals.total; pos++) {
-        slot = sel_table_at(&holder->externals, pos, SEL_TABLE_NARROW);
+        slot = sel_table_at(&holder->externals, pos, SEL_TABLE_SLIM);
 
-        if (slot->value != 0) {
-            check->nodes[n++] = slot->value;
+        if (slot->value == 0) {
+            continue;
         }
+
+        wrong = sel_check_slot(check, number, slot);
+
+        if (wrong != NULL) {
+            return wrong;
+        }
+
+        node = sel_index_value_node(index, slot->value);
+        check->values[n++] = (uint64_t) node << 32 | slot->value;
     }
 
-    qsort(check->nodes, n, sizeof(uint32_t), sel_check_compare);
+    qsort(check->values, n, sizeof(uint64_t), sel_check_compare);
 
     for (from = 0; from < n; from = i) {
 
+        node = (uint32_t) (check->values[from] >> 32);
+
         for (i = from + 1; i < n; i++) {
-            if (check->nodes[i] != check->nodes[from]) {
+            if (check->values[i] >> 32 != node) {
                 break;
             }
         }
 
-        if (!sel_check_extra(check, number, check->nodes[from], i - from)) {
-            return "external hashes on one block are counted wrongly";
+        if (!sel_check_names(check, number, &check->values[from], i - from)) {
+            return "the names of a block are not those of its slots";
         }
 
-        member = sel_check_member(index, number, check->nodes[from]);
+        member = sel_check_member(index, number, node);
 
         if (!member && sel_check_bit(index->holders_live, number)) {
             return "an external hash leads to a block that is not held";
         }
 
         *distinct += member;
+    }
+
+    return NULL;
+}
+
+
+static const char *
+sel_check_slot(sel_check_t *check, uint32_t number, sel_slim_slot_t *slot)
+{
+    uint32_t             name;
+    uint64_t             external;
+    const sel_index_t   *index;
+    const sel_holder_t  *holder;
+
+    index = check->index;
+    holder = &index->holders[number];
+
+    if ((slot->value & SEL_INDEX_NAMED) != 0) {
+
+        name = slot->value & ~SEL_INDEX_NAMED;
+
+        if (name == 0 || name > index->names.top
+            || check->seen_names[name] != 0)
+        {
+            return "a slot has no name, or two have the same";
+        }
+
+        if (holder->tier != SEL_TIER_DEVICE) {
+            return "there is a name in a lower tier";
+        }
+
+        check->seen_names[name] = 1;
+    }
+
+    if (!sel_check_bit(index->holders_live, number)) {
+        return NULL;
+    }
+
+    if (sel_index_value_node(index, slot->value) > index->nodes.top) {
+        return "an external hash leads to no node";
+    }
+
+    external = sel_index_value_external(index, slot->value);
+
+    if (sel_index_known(index, &holder->externals, external,
+                        sel_mix(&index->mix, external))
+        != slot)
+    {
+        return "an external hash is not found, or there are two equal ones";
     }
 
     return NULL;
@@ -164,24 +237,51 @@ sel_check_member(const sel_index_t *index, uint32_t number, uint32_t node)
 }
 
 
+/*
+ * Either there is one slot, which leads to the node itself, or all lead to
+ * names, and these are a ring.
+ */
+
 static bool
-sel_check_extra(sel_check_t *check, uint32_t number, uint32_t node,
+sel_check_names(sel_check_t *check, uint32_t number, const uint64_t *values,
     uint32_t n)
 {
-    const sel_slot_t   *slot;
+    uint32_t            i, name, next, node, oldest;
     const sel_index_t  *index;
 
     index = check->index;
-    slot = sel_table_find(&index->extras,
-                          sel_index_extra_key(index, number, node),
-                          SEL_TABLE_NARROW);
-    if (slot == NULL) {
-        return n == 1;
+    node = (uint32_t) (values[0] >> 32);
+    oldest = sel_index_name_of(index, number, node);
+
+    if (oldest == 0) {
+        return n == 1 && ((uint32_t) values[0] & SEL_INDEX_NAMED) == 0;
     }
 
     check->extras++;
+    name = oldest;
 
-    return slot->value == n - 1;
+    for (i = 0; i < n; i++) {
+
+        if (((uint32_t) values[i] & SEL_INDEX_NAMED) == 0 || name == 0
+            || name > index->names.top || check->seen_names[name] == 0
+            || sel_index_name(index, name)->node != node)
+        {
+            return false;
+        }
+
+        next = sel_index_name(index, name)->next;
+
+        if (next > index->names.top
+            || sel_index_name(index, next)->prev != name
+            || (next == oldest) != (i == n - 1))
+        {
+            return false;
+        }
+
+        name = next;
+    }
+
+    return true;
 }
 
 
@@ -252,7 +352,7 @@ sel_check_owners(const sel_check_t *check)
             continue;
         }
 
-        wrong = sel_check_owner(index, i);
+        wrong = sel_check_owner(index, i, &retired);
 
         if (wrong != NULL) {
             return wrong;
@@ -260,7 +360,18 @@ sel_check_owners(const sel_check_t *check)
 
         limit = i + 1;
         live += index->owners[i].state == SEL_OWNER_LIVE;
-        retired += index->owners[i].state == SEL_OWNER_RETIRED;
+    }
+
+    for (i = index->empty; i != 0 && retired <= index->retired_n;
+         i = index->owners[i - 1].next)
+    {
+        if (i > index->owner_limit
+            || index->owners[i - 1].state != SEL_OWNER_RETIRED)
+        {
+            return "an owner waits for a sweep and is not retired";
+        }
+
+        retired++;
     }
 
     if (limit != index->owner_limit || live != index->live_n
@@ -274,27 +385,56 @@ sel_check_owners(const sel_check_t *check)
 
 
 static const char *
-sel_check_owner(const sel_index_t *index, uint32_t number)
+sel_check_owner(const sel_index_t *index, uint32_t number,
+    uint32_t *retired)
 {
-    bool                 live;
+    uint32_t             ghosts, holders, i, tier;
     const sel_owner_t   *owner;
     const sel_holder_t  *holder;
 
+    ghosts = 0;
+    holders = 0;
     owner = &index->owners[number];
-    holder = &index->holders[owner->holder];
-    live = owner->state == SEL_OWNER_LIVE;
 
-    if (holder->owner != number
-        || !sel_check_bit(index->holders_used, owner->holder)
-        || sel_check_bit(index->holders_live, owner->holder) != live
-        || holder->root != sel_index_root(index, owner->partition))
-    {
-        return "an owner and its holder do not belong together";
+    for (i = 0; i < index->holders_n; i++) {
+        holder = &index->holders[i];
+
+        if (!sel_check_bit(index->holders_used, i)
+            || holder->owner != number)
+        {
+            continue;
+        }
+
+        if (!sel_check_bit(index->holders_live, i)) {
+            ghosts++;
+            continue;
+        }
+
+        holders++;
+
+        if (owner->state != SEL_OWNER_LIVE
+            || owner->holder[holder->tier] != i
+            || holder->root != sel_index_root(index, owner->partition,
+                                              (sel_tier_t) holder->tier))
+        {
+            return "an owner and its holder do not belong together";
+        }
     }
 
-    if (live && sel_index_find_owner(index, owner->partition,
-                                     owner->worker_id, owner->dp_rank)
-                != number)
+    for (tier = 0; tier < SEL_TIERS; tier++) {
+        holders -= owner->holder[tier] != SEL_INDEX_NO_HOLDER;
+    }
+
+    *retired += ghosts;
+
+    if (holders != 0 || ghosts > (owner->state == SEL_OWNER_RETIRED)) {
+        return "an owner has a holder too many or too few";
+    }
+
+    if (owner->state == SEL_OWNER_LIVE
+        && sel_index_find_owner(index, owner->partition, owner->worker_id,
+                                owner->dp_rank)
+           != number)
     {
         return "an owner is not found";
     }
@@ -306,10 +446,10 @@ sel_check_owner(const sel_index_t *index, uint32_t number)
 static int
 sel_check_compare(const void *a, const void *b)
 {
-    uint32_t  x, y;
+    uint64_t  x, y;
 
-    x = *(const uint32_t *) a;
-    y = *(const uint32_t *) b;
+    x = *(const uint64_t *) a;
+    y = *(const uint64_t *) b;
 
     return (x > y) - (x < y);
 }

@@ -13,13 +13,15 @@
 typedef struct {
     const sel_index_t  *index;
     uint8_t            *seen;       /* by node: in paths */
+    uint8_t            *seen_names;
     uint8_t            *seen_sets;
     uint32_t           *refs;       /* by set */
     uint32_t           *members;    /* by holder: nodes that name it */
-    uint32_t           *nodes;      /* of one holder */
+    uint64_t           *values;     /* of one holder: node, slot's value */
     size_t              bytes;
-    uint64_t            blocks;
+    uint64_t            blocks[SEL_TIERS];
     uint32_t            extras;
+    uint32_t            alive;
 } sel_check_t;
 
 

@@ -1,6 +1,7 @@
 /*
  * A table is right when its keys are sorted, every one is found from its home
- * and the last slot is empty: sel_table.c tells why.
+ * and the last slot is empty: sel_table.c tells why.  Slim slots may have the
+ * same key.
  */
 
 #include "index/sel_table_check.h"
@@ -9,9 +10,9 @@
 const char *
 sel_table_check(const sel_table_t *table)
 {
-    uint64_t           key;
-    uint32_t           count, home, pos, start;
-    const sel_slot_t  *slot;
+    uint64_t        key, next;
+    uint32_t        count, home, pos, start;
+    const uint8_t  *slot;
 
     key = 0;
     count = 0;
@@ -20,9 +21,11 @@ sel_table_check(const sel_table_t *table)
     for (pos = 0; pos < table->total; pos++) {
         slot = sel_table_at(table, pos, table->width);
 
-        if (slot->value == 0) {
+        next = sel_table_key(slot, table->width);
 
-            if (slot->key != 0) {
+        if (!sel_table_used(slot, table->width)) {
+
+            if (next != 0) {
                 return "an empty slot has a key";
             }
 
@@ -30,11 +33,14 @@ sel_table_check(const sel_table_t *table)
             continue;
         }
 
-        if (count != 0 && slot->key <= key) {
+        if (count != 0
+            && (next < key
+                || (next == key && table->width != SEL_TABLE_SLIM)))
+        {
             return "slots are not sorted";
         }
 
-        key = slot->key;
+        key = next;
         home = sel_table_home(table, key);
 
         if (home < start || home > pos) {

@@ -33,7 +33,8 @@ clear_often(sel_index_t *index, uint16_t owner)
     for (i = 0; i < 1000; i++) {
         store(index, owner, 0, i % 3, 0, LENGTH);
         assert_int_equal(sel_index_apply(index, &clear), SEL_INDEX_OK);
-        assert_int_equal(sel_index_owner_blocks(index, owner, SEL_TIER_DEVICE), 0);
+        assert_int_equal(sel_index_owner_blocks(index, owner,
+                                                SEL_TIER_DEVICE), 0);
 
         block = block_of(i % 3, 0);
         assert_int_equal(sel_index_match(index, 1, &block, 1, &out, 1), 0);

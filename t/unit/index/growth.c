@@ -282,7 +282,8 @@ test_memory_goes_back(void **state)
         match(index, (uint16_t[RANKS]) { owner, 1, 1, 1 }, 1, 0);
     }
 
-    assert_int_equal(sel_index_owner_blocks(index, owner, SEL_TIER_DEVICE), LENGTH);
+    assert_int_equal(sel_index_owner_blocks(index, owner, SEL_TIER_DEVICE),
+                     LENGTH);
     sel_index_destroy(index);
 }
 
