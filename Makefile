@@ -198,7 +198,7 @@ define aggregate
 t/lib/aggregate.pl --lib t/lib $(COMPAT)
 endef
 
-.PHONY: test unit test-asan
+.PHONY: test unit test-asan compat
 test: deps-test build $(UNIT) $(FUZZ:%=$(BUILD)/fuzz/%)   ## everything
 	CMOCKA_MESSAGE_OUTPUT=tap SEL_KILLS=10000 \
 	TEST_NGINX_LOAD_MODULES=$(abspath $(SO)) \
@@ -219,8 +219,8 @@ unit: deps-test $(UNIT)         ## the C unit tests alone
 ASAN := $(BUILD)/nginx-asan
 
 $(ASAN)/nginx: config module.map $(MODULE_SOURCES) $(HEADERS) \
-        t/lib/asan-nginx.sh
-	t/lib/asan-nginx.sh $(ASAN) $(NGINX_TREE)
+        t/lib/own-nginx.sh
+	t/lib/own-nginx.sh asan $(ASAN) $(NGINX_TREE)
 
 # nginx leaks two blocks by design and every module defines ngx_modules; what
 # was freed should not count as memory in use for long.
@@ -239,22 +239,41 @@ test-asan: deps-test $(ASAN)/nginx $(UNIT_ASAN)   ## all of it with sanitizers
 	SEL_TEST_TIME=900 SEL_KILLS=500 $(aggregate) --group suites $(SUITES)
 
 
+# The module and a few suites with another nginx, whose sources NGINX_TREE names.
+
+COMPAT_NGINX  := $(BUILD)/nginx-compat
+COMPAT_SUITES := $(patsubst %,t/%.t,routing workers select events lifecycle)
+
+compat: deps-test               ## a smoke test with the nginx in NGINX_TREE
+	@[ -d "$(NGINX_TREE)" ] || { \
+	    echo "make compat NGINX_TREE=directory of nginx's sources"; exit 1; }
+	t/lib/own-nginx.sh plain $(COMPAT_NGINX) $(NGINX_TREE)
+	TEST_NGINX_BINARY=$(abspath $(COMPAT_NGINX))/nginx \
+	TEST_NGINX_LOAD_MODULES=$(abspath $(COMPAT_NGINX)/ngx_http_select_module.so) \
+	    $(aggregate) --group suites $(COMPAT_SUITES)
+
+
 # Benchmarks: see bench/README.md.
 
-BENCH    := body index growth ingest zone prompts load
-BENCH_SO := $(BUILD)/bench/ngx_bench_answer_module.so
+BENCH    := body index growth ingest replay zone prompts load publish
+BENCH_SO := $(patsubst %,$(BUILD)/bench/%.so,ngx_bench_answer_module turns)
 
 $(BUILD)/bench/%: bench/%.c $(wildcard bench/*.h) \
         $(call lib_objects,obj,$(ROOMS))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) -Ibench -o $@ $< $(filter %.o,$^) $(LIBS)
+	$(CC) $(CFLAGS_LIB) -Ibench -o $@ $< $(filter %.o,$^) $(LIBS) -lzmq
 
-$(BENCH_SO): bench/answer.c $(BUILD)/nginx/Makefile
+$(BUILD)/bench/ngx_bench_answer_module.so: bench/answer.c \
+        $(BUILD)/nginx/Makefile
 	@mkdir -p $(@D)
 	$(CC) -shared -fPIC -O2 -g -Wall -Wextra -Werror \
 	    -Wno-unused-parameter -I$(BUILD)/nginx \
 	    $(addprefix -I$(NGINX_SRC)/src/,core event event/modules os/unix \
 	        http http/modules http/v2) -o $@ $<
+
+$(BUILD)/bench/turns.so: bench/turns.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -shared -fPIC -o $@ $<
 
 .PHONY: bench
 bench: deps-demo $(SO) $(BENCH_SO) $(BENCH:%=$(BUILD)/bench/%)  ## what things cost
@@ -262,8 +281,15 @@ bench: deps-demo $(SO) $(BENCH_SO) $(BENCH:%=$(BUILD)/bench/%)  ## what things c
 	    /proc/cpuinfo), $$(nproc) cores"
 	@for part in body index growth ingest zone; do \
 	    echo; timeout 60 $(BUILD)/bench/$$part || exit 1; done
-	@echo; timeout 100 $(PYTHON) bench/selection.py --build $(BUILD) \
-	    --nginx $(NGINX)
+	@echo; $(PYTHON) bench/trace.py tool --dir $(BUILD)/bench
+	@$(PYTHON) bench/trace.py conversation --lines 6000 --dir $(BUILD)/bench
+	@for trace in conversation-6000 tool-3993; do for engines in 64 7; do \
+	    echo; timeout 60 $(BUILD)/bench/replay \
+	        $(BUILD)/bench/$$trace-seed42.jsonl $$engines || exit 1; \
+	    done; done
+	@for part in selection stream crowd; do \
+	    echo; timeout 120 $(PYTHON) bench/$$part.py --build $(BUILD) \
+	        --nginx $(NGINX) || exit 1; done
 
 
 # Debian packages: installs those of packages.txt that are missing.

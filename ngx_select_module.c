@@ -148,6 +148,13 @@ ngx_http_select_init_process(ngx_cycle_t *cycle)
     start.zone = ngx_http_select_zone_handle(mcf->zone);
     start.settings.kv_events = mcf->kv_events;
     start.settings.silence = (uint64_t) mcf->silence * 1000000;
+    start.settings.expire = (uint64_t) mcf->expire * 1000000;
+    start.settings.pending.ttl = (uint64_t) mcf->pending_ttl * 1000000;
+    start.settings.pending.max = (uint32_t) mcf->pending_max;
+    start.settings.pending.size = mcf->pending_size;
+    start.settings.learn_ttl = (uint64_t) 1000000
+                               * (mcf->kv_events ? mcf->predicted_ttl
+                                                 : mcf->approximate_ttl);
     start.index_memory = mcf->index_memory;
     start.generation = ngx_http_select_generation;
 

@@ -51,7 +51,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: 8 MiB are accepted, one byte more is not
+=== TEST 1: I1: 8 MiB are accepted, one byte more is not
 --- request eval
 main::registrations($::MIB8) . '> POST /workers '
 . main::registration($::MIB8 + 1) . <<'STORY'
@@ -120,6 +120,9 @@ my $large = 'x' x ($::MIB8 + 1);
 < 413 ERROR Failed to buffer the request body: length limit exceeded
 
 > POST /overlap_scores $large
+< 413 ERROR Failed to buffer the request body: length limit exceeded
+
+> POST /potential_loads $large
 < 413 ERROR Failed to buffer the request body: length limit exceeded
 
 > PATCH /workers/abc $large

@@ -158,7 +158,7 @@ subtest 'the same over connections that stay open' => sub {
 };
 
 
-subtest 'one rank after another' => sub {
+subtest 'W4, C3, A2: one rank after another' => sub {
     my $engine = SelEngine->start(ranks => 5, block_size => 4);
     my $ask    = { token_ids => [ 1 .. 8 ] };
 
@@ -247,7 +247,7 @@ subtest 'one rank after another' => sub {
 };
 
 
-subtest 'DELETE and POST, moved partition' => sub {
+subtest 'W3, W5, C1, C4: DELETE and POST, moved partition' => sub {
     my $engine = SelEngine->start(block_size => 4);
     my %ask    = (token_ids => [ 1 .. 8 ]);
     my $store  = sub {
@@ -289,6 +289,101 @@ subtest 'DELETE and POST, moved partition' => sub {
 
     $ng->register(1, events($engine, 0));
     $ng->now(\%ask, { '1/0' => 0 }, 'moved back: empty');
+    $ng->remove(1);
+};
+
+
+subtest 'C7, A5: another worker, and another engine under the same id' => sub {
+    my ($first, $second, $third) = map { SelEngine->start(block_size => 4) }
+        1 .. 3;
+    my %ask = (token_ids => [ 1 .. 8 ]);
+    my $fills = sub {
+        my ($id, $engine) = @_;
+        $engine->wait_subscribers(2);
+        $ng->counts({ stored => 1, batches => 1 }, 'stored',
+            sub { $engine->publish_stored(tokens => [ 1 .. 8 ]) });
+        $ng->at_once(sub { $ng->post('/select', \%ask) }, sub {
+            my $answer = $_[0]->json;
+            $answer->{worker_id} == $id && $answer->{overlap}{gpu} == 8;
+        }, 'a selection sees its events');
+    };
+
+    $ng->register(1, events($first, 0));
+    $fills->(1, $first);
+
+    $ng->remove(1);
+    $ng->register(2, events($second, 0));
+    $ng->now(\%ask, { '2/0' => 0 }, 'another worker starts empty');
+    $fills->(2, $second);
+
+    $ng->remove(2);
+    $ng->register(2, events($third, 0));
+    $ng->now(\%ask, { '2/0' => 0 }, 'so does the same id elsewhere');
+    $second->wait_subscribers(0);
+    $second->publish_stored(tokens => [ 1 .. 8 ]);
+    $fills->(2, $third);
+    $ng->remove(2);
+};
+
+
+subtest 'W2, C2: ranks with a replay endpoint are not followed' => sub {
+    my $engine = SelEngine->start(ranks => 2, replay => 1, block_size => 4);
+    my %replay = (replay_endpoint => $engine->replay_endpoint(0));
+
+    my $answer = $ng->post('/workers', SelService::worker_body(1,
+        events($engine, 0, 1), %replay));
+    is $answer->json->{lifecycle}, 'incomplete', 'two ranks';
+
+    # Listeners start in the order of the registrations.
+    $ng->register(2, events($engine, 1), %replay);
+    $engine->wait_subscribers(2, 1);
+    is $engine->report(0)->{subscribers}, 0, 'nobody listens to the first';
+    $ng->listeners('active', 1, 'the only listener is that of another');
+    $ng->listeners($_, 0) for qw(pending failed);
+    $ng->remove(1, 2);
+};
+
+
+# What is selected during an update is the old record or the new one, with
+# its blocks.
+
+subtest 'W4, C3: an update withdraws nothing meanwhile' => sub {
+    my $engine = SelEngine->start(block_size => 4);
+    my %ask    = (token_ids => [ 1 .. 8 ]);
+
+    $ng->register(1, events($engine, 0));
+    $engine->wait_subscribers(2);
+    $ng->counts({ stored => 1, batches => 1 }, 'stored',
+        sub { $engine->publish_stored(tokens => [ 1 .. 8 ]) });
+
+    my $crowd = SelCrowd->start(map { sub {
+        my ($go_on) = @_;
+        my $count = 0;
+
+        while ($go_on->()) {
+            my $answer = $ng->post('/select', \%ask);
+            die 'select: ', $answer->status, ' ', $answer->body, "\n"
+                if $answer->status != 200
+                || $answer->json->{overlap}{gpu} != 8
+                || $answer->json->{endpoint} !~ m{\Ahttp://[ab]:1\z|worker};
+            $count++;
+        }
+
+        return $count;
+    } } 1 .. 2);
+
+    for my $round (1 .. WRITES) {
+        my %change = (total_kv_blocks => $round,
+            endpoint => $round % 2 ? 'http://a:1' : 'http://b:1');
+        $round % 3 ? $ng->register(1, events($engine, 0), %change)
+            : $ng->patch('/workers/1', \%change);
+    }
+
+    my @counts = $crowd->stop;
+    note "@counts selections";
+    cmp_ok $_, '>', 0, 'every selection found the worker and its blocks'
+        for @counts;
+    $ng->now(\%ask, { '1/0' => 2 }, 'they are still there');
     $ng->remove(1);
 };
 
@@ -419,7 +514,7 @@ subtest 'many clients at once' => sub {
 # Workers that come and go leave nothing behind.  A partition stays for as
 # long as the zone lives, because its block size does; it must stay small.
 
-subtest 'workers and partitions that come and go' => sub {
+subtest 'B9: workers and partitions that come and go' => sub {
     my $client = $ng->connection;
     my $serial = 0;
 
@@ -452,7 +547,11 @@ subtest 'workers and partitions that come and go' => sub {
         return map { $after[$_] - $before[$_] } 0 .. $#after;
     };
 
+    my $tasks = sub { join ' ', map { scalar(() = glob "/proc/$_/task/*") }
+        $ng->workers };
+
     is $cycles->(CYCLES / 10, sub { 'warm' }), 0, 'the first ones';
+    my $threads = $tasks->();
 
     my @same = $gained->(sub { 'warm' });
     note "one partition: @same KiB";
@@ -463,6 +562,7 @@ subtest 'workers and partitions that come and go' => sub {
     note CYCLES . " partitions: @other KiB";
     cmp_ok $_, '<', at_most(5 * CYCLES),
         'each its own: less than 5 KiB a partition' for @other;
+    is $tasks->(), $threads, 'and no thread';
 
     is $ng->metric('select_zone_slots_used'), 0, 'no rank slot is used';
     $ng->register(1, kv_events_endpoint => $silent);

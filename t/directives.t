@@ -68,6 +68,20 @@ my %directive = (
             '64k'  => qr/must be at least 1m/,
         ],
     },
+    select_silence_warning => {
+        good => [qw(off 1s 300s 300 5m 1h30m 365d)],
+        bad  => [
+            'x'        => qr/invalid time/,
+            '-1s'      => qr/invalid time/,
+            '1.5s'     => qr/invalid time/,
+            '1x'       => qr/invalid time/,
+            '1s off'   => qr/invalid number of arguments/,
+            '0'        => qr/must be more than 0/,
+            '366d'     => qr/must be/,
+            '31536001' => qr/must be/,
+            '9' x 20   => qr/invalid time/,
+        ],
+    },
     select_indexer_threads => {
         good => [qw(1 4 1024)],
         bad  => [

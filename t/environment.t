@@ -77,20 +77,28 @@ my @variables = (
         'no', 'off', 'on', undef ],
 );
 
-# One setting has no variable.
+# Some settings have no variable.
 
-is settings({})->{select_index_memory}, '2048m (default)',
-    'the default of select_index_memory';
+my %plain = (
+    select_index_memory    => '2048m (default)',
+    select_silence_warning => '300000ms (default)',
+);
+
+is settings({})->{$_}, $plain{$_}, "the default of $_" for sort keys %plain;
+
+is settings({}, 'select_kv_events off;')->{select_kv_events},
+    'off (directive)', 'A17: the log says that events are not followed';
 
 sub with_variables {
     my %settings = %{ settings(@_) };
-    delete $settings{select_index_memory};
+    delete @settings{ keys %plain };
     return \%settings;
 }
 
 # All at their defaults, all by variables, all by directives.
 
-is_deeply with_variables({}), { map { $_->[0] => "$_->[4] (default)" } @variables },
+is_deeply with_variables({}),
+    { map { $_->[0] => "$_->[4] (default)" } @variables },
     'without variables the defaults are in force';
 
 my %set = map { $_->[1] => $_->[2] } @variables;

@@ -78,6 +78,9 @@ __DATA__
 > POST /overlap_scores/1 {"token_ids":[1]}
 < 404 ERROR route not found
 
+> POST /potential_loads/ {"token_ids":[1]}
+< 404 ERROR route not found
+
 > GET /metrics
 < 404 ERROR route not found
 
@@ -94,7 +97,7 @@ __DATA__
 
 
 
-=== TEST 2: known paths with other methods
+=== TEST 2: H6: known paths with other methods
 --- pipelined_requests
 > PUT /workers {"worker_id":1}
 < 405 ERROR method not allowed
@@ -217,6 +220,26 @@ __DATA__
 < 405 ERROR method not allowed
 < Allow: POST
 
+> GET /potential_loads
+< 405 ERROR method not allowed
+< Allow: POST
+
+> PUT /potential_loads {"token_ids":[1]}
+< 405 ERROR method not allowed
+< Allow: POST
+
+> PATCH /potential_loads {"token_ids":[1]}
+< 405 ERROR method not allowed
+< Allow: POST
+
+> DELETE /potential_loads
+< 405 ERROR method not allowed
+< Allow: POST
+
+> OPTIONS /potential_loads
+< 405 ERROR method not allowed
+< Allow: POST
+
 # Before anything is said of the body.
 > PUT /select x
 > Content-Type: text/plain
@@ -254,6 +277,10 @@ __DATA__
 < Allow: POST
 
 > HEAD /overlap_scores
+< 405 /^$/
+< Allow: POST
+
+> HEAD /potential_loads
 < 405 /^$/
 < Allow: POST
 
@@ -311,6 +338,10 @@ __DATA__
 
 > POST /overlap_scores {"token_ids":[1]}
 > Content-Type: application/octet-stream
+< 415 ERROR Expected request with `Content-Type: application/json`
+
+> POST /potential_loads {"token_ids":[1]}
+> Content-Type: text/plain
 < 415 ERROR Expected request with `Content-Type: application/json`
 
 # Also without a body, and before anything is said of it.
@@ -372,7 +403,7 @@ __DATA__
 
 
 
-=== TEST 7: no JSON
+=== TEST 7: H6: no JSON
 --- pipelined_requests eval
 main::each_body('POST /workers', 400, 'SYNTAX',
     '{'                   => 'EOF while parsing an object',
@@ -436,7 +467,7 @@ main::each_body('POST /workers', 400, 'SYNTAX',
 
 
 
-=== TEST 8: no body at all, and white space alone
+=== TEST 8: H6: no body at all, and white space alone
 --- pipelined_requests
 > POST /workers
 > Content-Type: application/json
@@ -456,6 +487,10 @@ main::each_body('POST /workers', 400, 'SYNTAX',
 < 400 SYNTAX EOF while parsing a value
 
 > POST /overlap_scores
+> Content-Type: application/json
+< 400 SYNTAX EOF while parsing a value
+
+> POST /potential_loads
 > Content-Type: application/json
 < 400 SYNTAX EOF while parsing a value
 
@@ -495,7 +530,7 @@ CORE::join '', map {
 
 
 
-=== TEST 11: nesting
+=== TEST 11: H6: nesting
 --- pipelined_requests eval
 my $deep = sub { ('[' x $_[0]) . (']' x $_[0]) };
 my $objects = ('{"a":' x 200_000) . '1' . ('}' x 200_000);
@@ -519,7 +554,7 @@ CORE::join "\n",
 
 
 
-=== TEST 12: documents that are no object
+=== TEST 12: H6: documents that are no object
 --- pipelined_requests
 > POST /workers []
 < 422 DATA invalid type: sequence
@@ -551,9 +586,12 @@ CORE::join "\n",
 > POST /overlap_scores "x"
 < 422 DATA invalid type: string "x"
 
+> POST /potential_loads [{"token_ids":[1]}]
+< 422 DATA invalid type: sequence
 
 
-=== TEST 13: worker_id
+
+=== TEST 13: H3: worker_id
 --- pipelined_requests
 > POST /workers {}
 < 422 DATA missing field `worker_id`
@@ -728,7 +766,8 @@ my @override = (router_config_override => ['5', '[]', '"x"', 'true',
         qw(assume_kv_reuse track_prefill_tokens)]);
 my $text = '';
 for my $route ([ '/select', @rows, @more, @override ],
-    [ '/overlap_scores', @rows, @override ])
+    [ '/overlap_scores', @rows, @override ],
+    [ '/potential_loads', @rows, @override ])
 {
     my ($path, @left) = @$route;
     while (my ($member, $values) = splice @left, 0, 2) {
@@ -789,7 +828,7 @@ $text
 
 
 
-=== TEST 20: a known member that is given twice
+=== TEST 20: H6: a known member that is given twice
 --- pipelined_requests eval
 main::each_body('POST /workers', 422, 'DATA',
     '{"worker_id":1,"worker_id":1}'          => 'duplicate field `worker_id`',
@@ -803,6 +842,8 @@ main::each_body('POST /workers', 422, 'DATA',
     '{"token_ids":[1],"token_ids":[1]}'      => 'duplicate field `token_ids`',
     '{"router_config_override":{"assume_kv_reuse":true,"assume_kv_reuse":true}}'
         => 'duplicate field `assume_kv_reuse`',
+) . main::each_body('POST /potential_loads', 422, 'DATA',
+    '{"token_ids":[1],"token_ids":[1]}'      => 'duplicate field `token_ids`',
 ) . main::each_body('POST /select', 422, 'DATA',
     '{"token_ids":[1],"lora_name":"a","token_ids":null}'
         => 'duplicate field `token_ids`',
@@ -860,6 +901,9 @@ main::each_body('POST /workers', 422, 'DATA',
 > POST /overlap_scores {"tenant_id":"x","token_ids":[1,2,3,4],"selection_id":5,"advisory":"x"}
 < 200 ~ {"block_size":4,"num_blocks":1,
 
+> POST /potential_loads {"tenant_id":"x","token_ids":[1,2,3,4],"selection_id":5,"advisory":"x"}
+< 200 [{"worker_id":1,"dp_rank":0,"potential_prefill_tokens":4,"potential_decode_blocks":1,"active_requests":0}]
+
 > GET /workers?tenant_id=x&lifecycle=incomplete
 < 200 ~ [{"worker_id":1,
 
@@ -874,7 +918,7 @@ main::each_body('POST /workers', 422, 'DATA',
 
 
 
-=== TEST 22: worker ids in the path that are no numbers of 64 bits
+=== TEST 22: H3: worker ids in the path that are no numbers of 64 bits
 --- pipelined_requests
 > DELETE /workers/abc
 < 400 Invalid URL: Cannot parse `abc` to a `u64`
@@ -956,6 +1000,9 @@ main::each_body('POST /workers', 422, 'DATA',
 < 503 ERROR no schedulable workers are available
 
 > POST /overlap_scores {"token_ids":[],"isl_tokens":0}
+< 503 ERROR no schedulable workers are available
+
+> POST /potential_loads {"token_ids":[],"isl_tokens":0}
 < 503 ERROR no schedulable workers are available
 
 > POST /select {"pinned_worker":{"worker_id":1,"dp_rank":0},"allowed_worker_ids":[]}

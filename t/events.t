@@ -85,7 +85,7 @@ for my $form (qw(map array)) {
 }
 
 
-subtest 'every shape in one batch' => sub {
+subtest 'B8: every shape in one batch' => sub {
     my ($id, $engine, $prompt) = worker();
     my $ask = $prompt->(token_ids => [ 1 .. 20 ]);
 
@@ -195,7 +195,7 @@ subtest 'the rank of a batch' => sub {
 };
 
 
-subtest 'a clear leaves the neighbours' => sub {
+subtest 'A4: a clear leaves the neighbours' => sub {
     my ($id, $engine, $prompt) = worker(ranks => 2);
     my $other = $next++;
     my $ask   = $prompt->(token_ids => [ 1 .. 8 ]);
@@ -230,7 +230,7 @@ subtest 'a clear leaves the neighbours' => sub {
 };
 
 
-subtest 'LoRA' => sub {
+subtest 'B5: LoRA' => sub {
     my ($id, $engine, $prompt) = worker();
     my $ask = sub { $prompt->(token_ids => [ 1 .. 8 ], @_) };
     my @parent;
@@ -251,7 +251,7 @@ subtest 'LoRA' => sub {
 };
 
 
-subtest 'cache salt' => sub {
+subtest 'B5, N2: cache salt' => sub {
     my ($id, $engine, $prompt) = worker();
     my $ask = sub {
         my ($start, @salt) = @_;
@@ -306,7 +306,7 @@ subtest 'cache salt' => sub {
 };
 
 
-subtest 'multimodal' => sub {
+subtest 'N1: multimodal' => sub {
     my ($id, $engine, $prompt) = worker();
     my $large = 18446744073709551615;
     my $hex   = '0123456789abcdef' x 4;
@@ -421,7 +421,7 @@ subtest 'hashes: bytes, signed, all 64 bits' => sub {
 };
 
 
-subtest 'stores that are refused whole' => sub {
+subtest 'A8, A11: stores that are refused whole' => sub {
     my ($id, $engine, $prompt) = worker();
     my $ask = $prompt->(token_ids => [ 1 .. 12 ]);
 
@@ -457,7 +457,39 @@ subtest 'stores that are refused whole' => sub {
 };
 
 
-subtest 'engines that name the same blocks differently' => sub {
+subtest 'A11: other cache groups' => sub {
+    my ($id, $engine, $prompt) = worker();
+    my $event = sub {
+        my ($start, %members) = @_;
+        return { type => 'BlockStored', block_hashes => [$start],
+            token_ids => [ $start .. $start + 3 ], block_size => 4,
+            %members };
+    };
+    my %window = (kv_cache_spec_kind => 'sliding_window');
+    my %full   = (kv_cache_spec_kind => 'full_attention');
+
+    $ng->counts({ stored => 3, group => 5, batches => 1 }, 'counted', sub {
+        $engine->publish([
+            $event->(100, group_idx => 1, %window,
+                kv_cache_spec_sliding_window => 128),
+            $event->(110, group_idx => 1),
+            $event->(120, %window),
+            $event->(130, group_idx => 2),
+            [ 'BlockRemoved', [140], undef, 1 ],
+            $event->(140, group_idx => 0),
+            $event->(150, group_idx => 3, %full),
+            $event->(160),
+        ]);
+    });
+
+    $ng->now($prompt->(token_ids => [ $_ .. $_ + 3 ]), { "$id/0" => 0 },
+        "block $_ is of no use") for 100, 110, 120, 130;
+    $ng->now($prompt->(token_ids => [ $_ .. $_ + 3 ]), { "$id/0" => 1 },
+        "block $_ is of full attention") for 140, 150, 160;
+};
+
+
+subtest 'B6: engines that name the same blocks differently' => sub {
     my ($id, $engine, $prompt) = worker(ranks => 2);
     my $ask = $prompt->(token_ids => [ 1 .. 12 ]);
 
@@ -506,7 +538,7 @@ subtest 'partitions do not mix' => sub {
 };
 
 
-subtest 'block sizes 1 and 0' => sub {
+subtest 'B2: block sizes 1 and 0' => sub {
     my ($id, $engine, $prompt) = worker(block_size => 1);
 
     $ng->counts({ stored => 1, batches => 1 }, 'stored', sub {
@@ -524,7 +556,7 @@ subtest 'block sizes 1 and 0' => sub {
 };
 
 
-subtest 'a prompt of 8,000 blocks' => sub {
+subtest 'A14: a prompt of 8,000 blocks' => sub {
     my ($id, $engine, $prompt) = worker(block_size => 16);
     my @tokens = map { ($_ * 2654435761) % 4294967296 } 1 .. 128_000;
     my $body   = JSON::PP->new->encode($prompt->(token_ids => \@tokens));
@@ -564,11 +596,11 @@ my %sample = (
     '01' => { depth => 2, stored => 1 },
     '02' => { depth => 2, stored => 2, removed => 1, before => '01' },
     '03' => { rank => 1, stored => 1, removed => 1, cleared => 1 },
-    '04' => { tier => 2 },
+    '04' => { stored => 1, removed => 1 },
     '05' => { stored => 1, removed => 1, group => 3 },
     '06' => { depth => 3, stored => 2 },
-    '07' => { locality => 1, medium => 1, ownership => 1, tier => 2 },
-    '08' => { stored => 1, cleared => 1, tier => 2 },
+    '07' => { locality => 1, medium => 1, ownership => 1, stored => 2 },
+    '08' => { stored => 2, removed => 1, unknown_block => 1, cleared => 1 },
     '09' => { depth => 2, stored => 1 },
     '10' => { stored => 1, removed => 1 },
     '11' => { depth => 1, rank => 2, stored => 1, removed => 1 },
@@ -636,7 +668,7 @@ for my $number (sort keys %message) {
 $ng->finish;
 $ng = SelService->new(name => 'duplicates')->run;
 
-subtest 'duplicates' => sub {
+subtest 'A7: duplicates' => sub {
     my ($id, $engine, $prompt) = worker(ranks => 2);
     my $ask  = $prompt->(token_ids => [ 1 .. 8 ]);
     my $size = sub {

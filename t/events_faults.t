@@ -17,7 +17,11 @@ use SelEngine;
 use SelProc qw(spawn exit_status poll_for);
 use SelService;
 
-use constant EMPTY_BATCH => '93cb41da39de001000009000';
+use constant {
+    EMPTY_BATCH => '93cb41da39de001000009000',
+    FLOOD       => 50,        # messages
+    EVENTS      => 50_000,    # in each of them
+};
 
 my $next = 1;
 my $ng;
@@ -376,6 +380,51 @@ subtest 'a batch of several MiB' => sub {
 };
 
 
+# Events come first to last however many there are, and neither requests nor
+# other engines wait for the end of them.
+
+subtest 'C11: an engine that floods' => sub {
+    my ($id, $engine) = worker();
+    my $event = '91a749676e6f726564';
+    my $batch = '9301dc' . sprintf('%04x', EVENTS) . $event x EVENTS . '00';
+    my @before = $ng->counters;
+    my ($asked, $worst) = (0, 0);
+    my $done = sub {
+        my @after = $ng->counters;
+        return !grep { ($after[$_]{batches} // 0)
+            - ($before[$_]{batches} // 0) < FLOOD + 1 } 0, 1;
+    };
+
+    # All of it waits for the processes.
+    kill STOP => $ng->workers;
+    $engine->raw([ '', sequence($_), $batch ]) for 0 .. FLOOD - 1;
+    $steady->publish_stored(tokens => [ 700 .. 703 ]);
+    kill CONT => $ng->workers;
+
+    $ng->until(sub {
+        my $start = time;
+        my $answer = $ng->post('/select', { token_ids => [ 700 .. 703 ] });
+        my $took = time - $start;
+        $worst = $took if $took > $worst;
+        $asked += $answer->status == 200;
+        return $done->();
+    }, 'each process reads all that was sent');
+    note sprintf '%d selections meanwhile, the longest took %.3f s', $asked,
+        $worst;
+    cmp_ok $asked, '>', 0, 'requests are answered';
+    cmp_ok $worst, '<', at_most(1), 'at once';
+
+    my @after = $ng->counters;
+    is $after[$_]{ignored} - ($before[$_]{ignored} // 0), FLOOD * EVENTS,
+        'every event is counted' for 0, 1;
+    is $after[$_]{gap} // 0, $before[$_]{gap} // 0, 'and none is missing'
+        for 0, 1;
+    $ng->now({ token_ids => [ 700 .. 703 ] }, { '1000/0' => 1 },
+        'another engine is heard');
+    $ng->remove($id);
+};
+
+
 subtest 'gaps and duplicates' => sub {
     my ($id, $engine, $prompt) = worker();
     my $send = sub {
@@ -425,7 +474,7 @@ subtest 'gaps and duplicates' => sub {
 };
 
 
-subtest 'a publisher that dies and returns' => sub {
+subtest 'A2: a publisher that dies and returns' => sub {
     my ($id, $engine, $prompt) = worker();
     my $store = sub { $engine->publish_stored(tokens => [@_]) };
     my $ask   = sub { $prompt->(token_ids => [@_]) };

@@ -142,7 +142,7 @@ for my $i (0 .. $#public) {
     } "$vector->{name}: the blocks are found by the vector's hashes";
 
     finds($vector, hashed(map { signed($_) } @hashes), $count, $count,
-        'also when they are signed');
+        'N4: also when they are signed');
     finds($vector, hashed(@hashes[ 0 .. $#hashes - 1 ], $hashes[-1] ^ 1),
         $count - 1, $count, 'not by another last hash');
 
@@ -168,7 +168,7 @@ for my $i (0 .. $#public) {
     for my $member (qw(lora_name cache_salt)) {
         finds($vector, { %same, token_ids => $tokens,
             block_mm_infos => $infos, $member => 'another' },
-            0, $count, "not with another $member");
+            0, $count, "N2: not with another $member");
         finds($vector, { %same, token_ids => $tokens,
             block_mm_infos => $infos, $member => undef },
             0, $count, "not without $member") if $same{$member};

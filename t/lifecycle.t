@@ -180,6 +180,45 @@ subtest 'two generations' => sub {
 };
 
 
+# nginx answers what it has begun to read when it is told to stop, and accepts
+# no more.
+
+subtest 'C8: requests that meet the end' => sub {
+    my ($ng, $engine) = start('end');
+    my $body = JSON::PP->new->encode({ token_ids => [ 1 .. 4 ] });
+    my $post = "Host: x\r\nContent-Type: application/json\r\n"
+        . 'Content-Length: ' . length($body) . "\r\n\r\n$body";
+    my @held = map { [ $ng->connection, @$_ ] } (
+        [ 'a list'      => "GET /workers HTTP/1.1\r\nHost: x\r\n\r\n",
+            200, qr/\A\[\{"worker_id":1,.*"lifecycle":"schedulable"/ ],
+        [ 'a selection' => "POST /select HTTP/1.1\r\n$post",
+            200, qr/"worker_id":1,/ ],
+        [ 'a DELETE'    => "DELETE /workers/1 HTTP/1.1\r\nHost: x\r\n\r\n",
+            200, qr/"lifecycle":"unschedulable"/ ],
+    );
+
+    $_->[0]->send_raw(substr $_->[2], 0, -2) for @held;
+    $ng->still_serves(1, 'all are begun');
+
+    my @pids = $ng->workers;
+    $ng->signal('QUIT');
+    $ng->until(sub { $ng->get('/health')->status == 0 },
+        'nobody else is let in');
+
+    for my $request (@held) {
+        my ($client, $name, $text, $status, $pattern) = @$request;
+        syswrite $client->{sock}, substr $text, -2;
+        my $answer = $client->receive;
+        is $answer->status, $status, $name;
+        like $answer->body, $pattern, 'is answered as ever';
+    }
+
+    $ng->until(sub { !grep { is_alive($_) } @pids },
+        'then the processes end');
+    $ng->finish;
+};
+
+
 subtest 'requests while reloading' => sub {
     my ($ng, $engine) = start('busy');
 
@@ -204,6 +243,45 @@ subtest 'requests while reloading' => sub {
     }
 
     alive($ng, 1, $engine, 'afterwards');
+    $ng->finish;
+};
+
+
+# What a restart takes away is the catalog; until it is told again nobody is
+# ready, and then answers are right.
+
+subtest 'H8: a restart under load' => sub {
+    my ($ng, $engine) = start('restart');
+
+    my $crowd = SelCrowd->start(map { sub {
+        my ($go_on) = @_;
+        my %seen;
+        while ($go_on->()) {
+            my $answer = $ng->post('/select', { token_ids => [ 1 .. 4 ] });
+            $seen{ $answer->status }++;
+        }
+        return \%seen;
+    } } 1 .. 2);
+
+    for my $round (1 .. 2) {
+        is $ng->stop('QUIT'), 0, 'it stops';
+        $engine->publish_stored(tokens => [ 1 .. 4 ]);
+        $ng->run;
+        $ng->at_once(sub { $ng->get('/ready') }, sub {
+            $_[0]->status == 503 && @{ $_[0]->json->{workers} } == 0
+        }, 'it is not ready');
+        $ng->register(1, events($engine, 0));
+        $ng->at_once(sub { $ng->get('/ready') }, sub { $_[0]->status == 200 },
+            'until a worker is registered');
+        alive($ng, 1, $engine, 'after a restart');
+    }
+
+    for my $seen ($crowd->stop) {
+        ok $seen->{200}, 'there were selections';
+        is_deeply [ grep { !/\A(?:0|200|503)\z/ } keys %$seen ], [],
+            'and none while there was no worker';
+    }
+
     $ng->finish;
 };
 

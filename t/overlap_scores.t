@@ -48,7 +48,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: a row for every rank of every schedulable worker, in order
+=== TEST 1: O1: a row for every rank of every schedulable worker, in order
 --- request eval
 <<"STORY"
 > POST /workers {"worker_id":18446744073709551615,"endpoint":"c","block_size":4}
@@ -156,7 +156,7 @@ STORY
 
 
 
-=== TEST 5: which tokens are the prompt
+=== TEST 5: N1: which tokens are the prompt
 --- request eval
 my $eight = '[1,2,3,4,5,6,7,8]';
 $::one . main::counted(

@@ -70,7 +70,7 @@ subtest '1,200 ranks in each of two processes' => sub {
 # What a request costs beside many workers; the limits are wide enough for a
 # busy machine and narrow enough for anything quadratic.
 
-subtest 'requests beside 4,000 workers' => sub {
+subtest 'F8: requests beside 4,000 workers' => sub {
     my $ng = SelService->new(name => 'many', zone => 'selector 64m',
         http => 'select_kv_events off;')->run;
     my $client = $ng->connection;

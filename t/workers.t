@@ -251,7 +251,7 @@ __DATA__
 
 
 
-=== TEST 7: a replay endpoint only with one rank
+=== TEST 7: W2, C2: a replay endpoint only with one rank
 --- http_config eval: $::events
 --- request
 > POST /workers
@@ -378,7 +378,7 @@ __DATA__
 
 
 
-=== TEST 10: one bad endpoint makes the worker incomplete, two good ones heal it
+=== TEST 10: W1: one bad endpoint makes the worker incomplete, two good ones heal it
 --- http_config eval: $::events
 --- request
 > POST /workers
@@ -505,7 +505,7 @@ __DATA__
 
 
 
-=== TEST 14: filters are exact
+=== TEST 14: I2: filters are exact, other parameters none
 --- request
 > POST /workers {"worker_id":1,"model_name":"m","routing_group":"g"}
 < 201 ~ "worker_id":1,
@@ -730,7 +730,7 @@ __DATA__
 
 
 
-=== TEST 19: DELETE takes the worker out of selection, listing and readiness
+=== TEST 19: W7: DELETE takes the worker out of selection, listing and readiness
 --- request
 > POST /workers {"worker_id":1,"endpoint":"a","block_size":4}
 < 201 ~ "lifecycle":"schedulable"
@@ -757,6 +757,9 @@ __DATA__
 > GET /ready
 < 503 {"ready":false,"schedulable_workers":0,"workers":[]}
 
+> GET /workers
+< 200 []
+
 > POST /workers {"worker_id":1,"endpoint":"a","block_size":4}
 < 201 ~ "lifecycle":"schedulable"
 
@@ -765,7 +768,7 @@ __DATA__
 
 
 
-=== TEST 20: a worker that moves leaves its old partition
+=== TEST 20: W3, C1: a worker that moves leaves its old partition
 --- request
 > POST /workers {"worker_id":1,"routing_group":"a","endpoint":"x","block_size":4}
 < 201 ~ "lifecycle":"schedulable"
@@ -997,7 +1000,7 @@ qq(> POST /workers {"worker_id":1,"endpoint":"a"}
 
 
 
-=== TEST 30: ready as soon as one worker is schedulable in any partition
+=== TEST 30: R2, R3: ready as soon as one worker is schedulable in any partition
 --- request
 > GET /ready
 < 503 {"ready":false,"schedulable_workers":0,"workers":[]}

@@ -1,3 +1,4 @@
+#include "conf/ngx_http_select_books.h"
 #include "conf/ngx_http_select_env.h"
 
 
@@ -26,6 +27,7 @@ ngx_http_select_create_main_conf(ngx_conf_t *cf)
     conf->indexer_threads = NGX_CONF_UNSET;
     conf->index_memory = NGX_CONF_UNSET_SIZE;
     conf->silence = NGX_CONF_UNSET_MSEC;
+    ngx_http_select_books_create(conf);
 
     return conf;
 }
@@ -60,7 +62,7 @@ ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf)
         mcf->silence_from = "default";
     }
 
-    return NGX_CONF_OK;
+    return ngx_http_select_books_init(cf, mcf);
 }
 
 
@@ -82,6 +84,7 @@ ngx_http_select_create_loc_conf(ngx_conf_t *cf)
     }
 
     conf->track_prefill_tokens = NGX_CONF_UNSET;
+    conf->assume_kv_reuse = NGX_CONF_UNSET;
     conf->body_size = NGX_CONF_UNSET;
 
     return conf;
@@ -119,6 +122,7 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_value(conf->track_prefill_tokens,
                          prev->track_prefill_tokens, 1);
+    ngx_conf_merge_value(conf->assume_kv_reuse, prev->assume_kv_reuse, 1);
 
     /* "if" and "limit_except" are locations of their own to nginx */
 
@@ -143,6 +147,7 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     conf->settings.cost.track_prefill_tokens = conf->track_prefill_tokens;
+    conf->settings.assume_kv_reuse = conf->assume_kv_reuse;
 
     return NGX_CONF_OK;
 }
@@ -191,6 +196,12 @@ ngx_http_select_defaults(ngx_conf_t *cf, ngx_http_select_main_conf_t *mcf,
                                          "DYN_ROUTER_TRACK_PREFILL_TOKENS",
                                          NULL,
                                          &mcf->track_prefill_tokens_from);
+    }
+
+    if (conf->assume_kv_reuse == NGX_CONF_UNSET) {
+        conf->assume_kv_reuse = ngx_http_select_env_flag(cf,
+                                    "DYN_ROUTER_ASSUME_KV_REUSE", NULL,
+                                    &mcf->assume_kv_reuse_from);
     }
 
     return NGX_CONF_OK;

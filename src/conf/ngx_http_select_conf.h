@@ -29,11 +29,25 @@ typedef struct {
     ngx_int_t        indexer_threads;   /* accepted, without effect */
     size_t           index_memory;
     ngx_msec_t       silence;           /* of KV events; 0: off */
+    ngx_msec_t       expire;            /* age of a booking */
+    ngx_msec_t       approximate_ttl;
+    ngx_msec_t       predicted_ttl;     /* 0: off */
+    ngx_uint_t       lru;               /* approximate policy */
+    ngx_uint_t       pending_set;
+    ngx_msec_t       pending_ttl;
+    ngx_uint_t       pending_max;
+    size_t           pending_size;
 
     /* where settings of the http level come from, for the log */
     const char      *kv_events_from;
     const char      *index_memory_from;
     const char      *silence_from;
+    const char      *expire_from;
+    const char      *approximate_ttl_from;
+    const char      *predicted_ttl_from;
+    const char      *lru_from;
+    const char      *pending_from;
+    const char      *assume_kv_reuse_from;
     const char      *track_prefill_tokens_from;
     const char      *numbers_from[NGX_HTTP_SELECT_NUMBERS];
 } ngx_http_select_main_conf_t;
@@ -44,6 +58,7 @@ typedef struct {
                                                we changed it */
     ngx_http_handler_pt    handler;     /* of this very location */
     ngx_flag_t             track_prefill_tokens;
+    ngx_flag_t             assume_kv_reuse;
     sel_route_settings_t   settings;    /* numbers are set in here */
     unsigned               no_prefix:1; /* the whole URI is the route */
 } ngx_http_select_loc_conf_t;

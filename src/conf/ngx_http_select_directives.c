@@ -2,6 +2,7 @@
  * The directives: docs/directives.md describes each.
  */
 
+#include "conf/ngx_http_select_books.h"
 #include "conf/ngx_http_select_number.h"
 #include "ngx/ngx_http_select_zone.h"
 
@@ -19,8 +20,6 @@ static char *ngx_http_select_status_directive(ngx_conf_t *cf,
 static char *ngx_http_select_handle(ngx_conf_t *cf, void *conf,
     ngx_http_handler_pt handler);
 static char *ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-static char *ngx_http_select_silence(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
@@ -73,7 +72,42 @@ ngx_command_t  ngx_http_select_commands[] = {
 
     { ngx_string("select_silence_warning"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_select_silence,
+      ngx_http_select_set_time,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, silence),
+      &ngx_http_select_silence_bounds },
+
+    { ngx_string("select_reservation_expire"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_set_time,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, expire),
+      &ngx_http_select_expire_bounds },
+
+    { ngx_string("select_approximate_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_set_time,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, approximate_ttl),
+      &ngx_http_select_approximate_bounds },
+
+    { ngx_string("select_approximate_policy"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, lru),
+      &ngx_http_select_policies },
+
+    { ngx_string("select_predicted_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_set_time,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, predicted_ttl),
+      &ngx_http_select_predicted_bounds },
+
+    { ngx_string("select_pending"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_select_set_pending,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -90,6 +124,13 @@ ngx_command_t  ngx_http_select_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_select_loc_conf_t, track_prefill_tokens),
+      NULL },
+
+    { ngx_string("select_assume_kv_reuse"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, assume_kv_reuse),
       NULL },
 
     NGX_HTTP_SELECT_NUMBER_COMMAND("select_overlap_score_credit"),
@@ -232,40 +273,6 @@ ngx_http_select_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     mcf->index_memory = size;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_select_silence(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_int_t                     value;
-    ngx_str_t                    *args;
-    ngx_http_select_main_conf_t  *mcf = conf;
-
-    if (mcf->silence != NGX_CONF_UNSET_MSEC) {
-        return "is duplicate";
-    }
-
-    args = cf->args->elts;
-
-    if (ngx_strcmp(args[1].data, "off") == 0) {
-        mcf->silence = 0;
-        return NGX_CONF_OK;
-    }
-
-    value = ngx_parse_time(&args[1], 0);
-
-    if (value == NGX_ERROR) {
-        return "has an invalid time";
-    }
-
-    if (value == 0 || value > (ngx_int_t) 365 * 24 * 60 * 60 * 1000) {
-        return "must be more than 0 and at most 365d, or off";
-    }
-
-    mcf->silence = (ngx_msec_t) value;
 
     return NGX_CONF_OK;
 }

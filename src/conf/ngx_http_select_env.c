@@ -18,6 +18,11 @@ static const char *const  ngx_http_select_env_names[] = {
     "DYN_ROUTER_USE_KV_EVENTS",
     "DYN_USE_KV_EVENTS",
     "DYN_ROUTER_TRACK_PREFILL_TOKENS",
+    "DYN_ROUTER_ASSUME_KV_REUSE",
+    "DYN_ROUTER_ACTIVE_REQUEST_EXPIRY_SECS",
+    "DYN_ROUTER_TTL_SECS",
+    "DYN_ROUTER_PREDICTED_TTL_SECS",
+    "DYN_ROUTER_APPROXIMATE_CACHE_POLICY",
     NGX_HTTP_SELECT_WEIGHT,
     NGX_HTTP_SELECT_OLD_WEIGHT,
     "DYN_USE_REMOTE_INDEXER",
@@ -38,10 +43,7 @@ static const ngx_http_select_no_effect_t  ngx_http_select_no_effects[] = {
 };
 
 
-static const char *ngx_http_select_env_get(const char *name);
 static ngx_int_t ngx_http_select_env_keep(ngx_conf_t *cf, const char *name);
-static ngx_int_t ngx_http_select_env_value(ngx_conf_t *cf, const char *name,
-    double *value);
 static ngx_int_t ngx_http_select_env_no_effect(ngx_conf_t *cf,
     const ngx_http_select_no_effect_t *row);
 static char *ngx_http_select_env_weight_init(ngx_conf_t *cf);
@@ -161,9 +163,7 @@ ngx_http_select_env_weight_init(ngx_conf_t *cf)
 }
 
 
-/* An empty variable is unset. */
-
-static const char *
+const char *
 ngx_http_select_env_get(const char *name)
 {
     const char  *value;
@@ -283,7 +283,7 @@ ngx_http_select_env_number(ngx_conf_t *cf, const ngx_http_select_number_t *row,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_select_env_value(ngx_conf_t *cf, const char *name, double *value)
 {
     ngx_str_t    text;

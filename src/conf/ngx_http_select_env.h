@@ -15,6 +15,16 @@
  */
 char *ngx_http_select_env_init(ngx_conf_t *cf);
 
+/* A variable's text; NULL when it is unset, which an empty one is, too. */
+const char *ngx_http_select_env_get(const char *name);
+
+/*
+ * A variable's number; NGX_DECLINED when it is unset, or no number, which is
+ * logged.
+ */
+ngx_int_t ngx_http_select_env_value(ngx_conf_t *cf, const char *name,
+    double *value);
+
 /*
  * The default of a flag that is on unless a variable says otherwise.  older,
  * the older name, may be NULL.  *from tells where it comes from.

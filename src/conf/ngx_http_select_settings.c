@@ -10,6 +10,8 @@
 
 static void ngx_http_select_put_number(sel_buf_t *buf,
     const ngx_http_select_number_t *row, double value, const char *from);
+static void ngx_http_select_put_time(sel_buf_t *buf, const char *name,
+    ngx_msec_t value, const char *from);
 static void ngx_http_select_put(sel_buf_t *buf, const char *name,
     const char *value, const char *from);
 
@@ -18,7 +20,7 @@ void
 ngx_http_select_log_settings(ngx_cycle_t *cycle,
     ngx_http_select_main_conf_t *mcf)
 {
-    u_char                           size[NGX_SIZE_T_LEN + 3];
+    u_char                           size[NGX_SIZE_T_LEN + 3], pending[128];
     sel_buf_t                        buf;
     ngx_uint_t                       i;
     ngx_http_conf_ctx_t             *ctx;
@@ -40,11 +42,21 @@ ngx_http_select_log_settings(ngx_cycle_t *cycle,
                         mcf->index_memory != 0 ? (char *) size : "off",
                         mcf->index_memory_from);
 
-    (void) ngx_sprintf(size, "%Mms%Z", mcf->silence);
+    ngx_http_select_put_time(&buf, "select_silence_warning", mcf->silence,
+                             mcf->silence_from);
+    ngx_http_select_put_time(&buf, "select_reservation_expire", mcf->expire,
+                             mcf->expire_from);
+    ngx_http_select_put_time(&buf, "select_approximate_ttl",
+                             mcf->approximate_ttl, mcf->approximate_ttl_from);
+    ngx_http_select_put(&buf, "select_approximate_policy",
+                        mcf->lru ? "lru" : "ttl", mcf->lru_from);
+    ngx_http_select_put_time(&buf, "select_predicted_ttl", mcf->predicted_ttl,
+                             mcf->predicted_ttl_from);
 
-    ngx_http_select_put(&buf, "select_silence_warning",
-                        mcf->silence != 0 ? (char *) size : "off",
-                        mcf->silence_from);
+    (void) ngx_sprintf(pending, "ttl=%Mms max=%ui size=%uz%Z",
+                       mcf->pending_ttl, mcf->pending_max, mcf->pending_size);
+    ngx_http_select_put(&buf, "select_pending", (char *) pending,
+                        mcf->pending_from);
 
     for (i = 0; i < NGX_HTTP_SELECT_NUMBERS; i++) {
         row = &ngx_http_select_numbers[i];
@@ -56,6 +68,9 @@ ngx_http_select_log_settings(ngx_cycle_t *cycle,
     ngx_http_select_put(&buf, "select_track_prefill_tokens",
                         conf->track_prefill_tokens ? "on" : "off",
                         mcf->track_prefill_tokens_from);
+    ngx_http_select_put(&buf, "select_assume_kv_reuse",
+                        conf->assume_kv_reuse ? "on" : "off",
+                        mcf->assume_kv_reuse_from);
 
     if (!buf.failed) {
         ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
@@ -83,6 +98,18 @@ ngx_http_select_put_number(sel_buf_t *buf, const ngx_http_select_number_t *row,
 
     ngx_http_select_put(buf, (const char *) row->directive.data,
                         value == NGX_HTTP_SELECT_OFF ? "off" : text, from);
+}
+
+
+static void
+ngx_http_select_put_time(sel_buf_t *buf, const char *name, ngx_msec_t value,
+    const char *from)
+{
+    u_char  text[NGX_INT64_LEN + sizeof("ms")];
+
+    (void) ngx_sprintf(text, "%Mms%Z", value);
+
+    ngx_http_select_put(buf, name, value != 0 ? (char *) text : "off", from);
 }
 
 

@@ -6,8 +6,42 @@
 #include "http/ngx_http_select_path.h"
 
 
+static void ngx_http_select_complain(ngx_http_request_t *r,
+    const char *text);
 static ngx_int_t ngx_http_select_filter(ngx_http_select_call_t *call,
     const char *name, sel_str_t *value);
+
+
+ngx_int_t
+ngx_http_select_prompt(ngx_http_select_call_t *call,
+    ngx_http_select_read_pt read, ngx_http_select_run_pt run,
+    ngx_uint_t status)
+{
+    sel_buf_t          *buf;
+    sel_json_t          json;
+    sel_fault_t         fault;
+    sel_select_body_t   body;
+
+    sel_json_init_text(&json, &call->arena, call->body);
+
+    if (!read(&json, &body)) {
+        return ngx_http_select_refuse(call, &json);
+    }
+
+    buf = ngx_http_select_buf(call->r);
+
+    if (buf == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!run(call->service, &call->arena, &call->conf->settings, &body, buf,
+             &fault))
+    {
+        return ngx_http_select_fault(call, &fault);
+    }
+
+    return ngx_http_select_send(call->r, status, ngx_http_select_json, buf);
+}
 
 
 ngx_int_t
@@ -17,13 +51,32 @@ ngx_http_select_fault(ngx_http_select_call_t *call, const sel_fault_t *fault)
         NGX_HTTP_INTERNAL_SERVER_ERROR,
         NGX_HTTP_BAD_REQUEST,
         NGX_HTTP_NOT_FOUND,
+        NGX_HTTP_CONFLICT,
         NGX_HTTP_SERVICE_UNAVAILABLE,
         NGX_HTTP_SERVICE_UNAVAILABLE,
         NGX_HTTP_INTERNAL_SERVER_ERROR
     };
 
+    if (fault->class == SEL_FAULT_FULL) {
+        ngx_http_select_complain(call->r, fault->text);
+    }
+
     return ngx_http_select_send_error(call->r, statuses[fault->class],
                                       fault->text);
+}
+
+
+/* A full zone is told once a minute. */
+
+static void
+ngx_http_select_complain(ngx_http_request_t *r, const char *text)
+{
+    static time_t  next;
+
+    if (ngx_time() >= next) {
+        next = ngx_time() + 60;
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "%s", text);
+    }
 }
 
 

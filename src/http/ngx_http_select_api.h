@@ -10,6 +10,7 @@
 #include <ngx_http.h>
 #include "conf/ngx_http_select_conf.h"
 #include "ngx/ngx_http_select_answer.h"
+#include "service/sel_request.h"
 #include "service/sel_service.h"
 
 
@@ -25,6 +26,7 @@ struct ngx_http_select_call_s {
     sel_service_t               *service;
     sel_arena_t                  arena;
     ngx_str_t                    param;     /* the path's {...}, decoded */
+    ngx_uint_t                   json;      /* the media type is */
     sel_str_t                    body;      /* of routes that read one */
     ngx_http_select_call_pt      run;       /* when it is there */
 };
@@ -51,9 +53,33 @@ ngx_int_t ngx_http_select_get_ready(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_select(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_overlap_scores(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_potential_loads(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_get_loads(ngx_http_select_call_t *call);
+
+/* reservations */
+ngx_int_t ngx_http_select_post_select_and_reserve(
+    ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_post_reservations(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_post_prefill_complete(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_post_output_block(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_delete_reservation(ngx_http_select_call_t *call);
+
+/* Checks the path's reservation id before the body is looked at. */
+ngx_int_t ngx_http_select_check_reservation_id(ngx_http_select_call_t *call);
 
 
 /* What the families share. */
+
+typedef bool (*ngx_http_select_read_pt)(sel_json_t *json,
+    sel_select_body_t *body);
+
+typedef bool (*ngx_http_select_run_pt)(sel_service_t *service,
+    sel_arena_t *arena, const sel_route_settings_t *settings,
+    const sel_select_body_t *body, sel_buf_t *buf, sel_fault_t *fault);
+
+/* Reads a body with a prompt, runs an operation on it, answers. */
+ngx_int_t ngx_http_select_prompt(ngx_http_select_call_t *call,
+    ngx_http_select_read_pt read, ngx_http_select_run_pt run,
+    ngx_uint_t status);
 
 /* Answers a fault. */
 ngx_int_t ngx_http_select_fault(ngx_http_select_call_t *call,

@@ -15,10 +15,17 @@
 #define NGX_HTTP_SELECT_ARENA  (256 * 1024 * 1024)
 
 
+typedef enum {
+    NGX_HTTP_SELECT_NO_BODY = 0,        /* is not read */
+    NGX_HTTP_SELECT_JSON,
+    NGX_HTTP_SELECT_MAYBE_JSON          /* or none */
+} ngx_http_select_body_t;
+
+
 typedef struct {
     ngx_str_t                path;      /* "*": any one segment */
     ngx_uint_t               method;
-    ngx_uint_t               body;      /* reads a JSON body */
+    ngx_http_select_body_t   body;
     ngx_http_select_call_pt  check;     /* before the body; or NULL */
     ngx_http_select_call_pt  call;
 } ngx_http_select_route_t;
@@ -26,6 +33,7 @@ typedef struct {
 
 static const ngx_http_select_route_t *ngx_http_select_route(
     ngx_http_select_call_t *call, ngx_int_t *rc);
+static ngx_int_t ngx_http_select_media_type(ngx_http_select_call_t *call);
 static ngx_int_t ngx_http_select_not_allowed(ngx_http_request_t *r,
     const ngx_str_t *path);
 static ngx_http_select_call_t *ngx_http_select_call(ngx_http_request_t *r);
@@ -37,34 +45,57 @@ static ngx_uint_t ngx_http_select_json_type(ngx_http_request_t *r);
 
 static const ngx_http_select_route_t  ngx_http_select_routes[] = {
 
-    { ngx_string("/workers"), NGX_HTTP_POST, 1,
+    { ngx_string("/workers"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
       NULL, ngx_http_select_post_workers },
 
-    { ngx_string("/workers"), NGX_HTTP_GET, 0,
+    { ngx_string("/workers"), NGX_HTTP_GET, NGX_HTTP_SELECT_NO_BODY,
       NULL, ngx_http_select_get_workers },
 
-    { ngx_string("/workers/*"), NGX_HTTP_PATCH, 1,
+    { ngx_string("/workers/*"), NGX_HTTP_PATCH, NGX_HTTP_SELECT_JSON,
       ngx_http_select_check_worker_id, ngx_http_select_patch_worker },
 
-    { ngx_string("/workers/*"), NGX_HTTP_DELETE, 0,
+    { ngx_string("/workers/*"), NGX_HTTP_DELETE, NGX_HTTP_SELECT_NO_BODY,
       ngx_http_select_check_worker_id, ngx_http_select_delete_worker },
 
-    { ngx_string("/health"), NGX_HTTP_GET, 0,
+    { ngx_string("/health"), NGX_HTTP_GET, NGX_HTTP_SELECT_NO_BODY,
       NULL, ngx_http_select_get_health },
 
-    { ngx_string("/ready"), NGX_HTTP_GET, 0,
+    { ngx_string("/ready"), NGX_HTTP_GET, NGX_HTTP_SELECT_NO_BODY,
       NULL, ngx_http_select_get_ready },
 
-    { ngx_string("/select"), NGX_HTTP_POST, 1,
+    { ngx_string("/select"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
       NULL, ngx_http_select_post_select },
 
-    { ngx_string("/overlap_scores"), NGX_HTTP_POST, 1,
+    { ngx_string("/overlap_scores"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
       NULL, ngx_http_select_post_overlap_scores },
 
-    { ngx_string("/potential_loads"), NGX_HTTP_POST, 1,
+    { ngx_string("/potential_loads"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
       NULL, ngx_http_select_post_potential_loads },
 
-    { ngx_null_string, 0, 0, NULL, NULL }
+    { ngx_string("/loads"), NGX_HTTP_GET, NGX_HTTP_SELECT_NO_BODY,
+      NULL, ngx_http_select_get_loads },
+
+    { ngx_string("/select_and_reserve"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
+      NULL, ngx_http_select_post_select_and_reserve },
+
+    { ngx_string("/reservations"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
+      NULL, ngx_http_select_post_reservations },
+
+    { ngx_string("/reservations/*/prefill_complete"), NGX_HTTP_POST,
+      NGX_HTTP_SELECT_NO_BODY,
+      ngx_http_select_check_reservation_id,
+      ngx_http_select_post_prefill_complete },
+
+    { ngx_string("/reservations/*/output_block"), NGX_HTTP_POST,
+      NGX_HTTP_SELECT_MAYBE_JSON,
+      ngx_http_select_check_reservation_id,
+      ngx_http_select_post_output_block },
+
+    { ngx_string("/reservations/*"), NGX_HTTP_DELETE, NGX_HTTP_SELECT_NO_BODY,
+      ngx_http_select_check_reservation_id,
+      ngx_http_select_delete_reservation },
+
+    { ngx_null_string, 0, NGX_HTTP_SELECT_NO_BODY, NULL, NULL }
 };
 
 
@@ -114,29 +145,34 @@ ngx_http_select_service_handler(ngx_http_request_t *r)
         }
     }
 
-    if (!route->body) {
+    if (route->body == NGX_HTTP_SELECT_NO_BODY) {
         rc = ngx_http_select_discard_body(r);
 
         return rc != NGX_OK ? rc : route->call(call);
     }
 
-    if (!ngx_http_select_json_type(r)) {
+    call->json = ngx_http_select_json_type(r);
+
+    if (!call->json && route->body == NGX_HTTP_SELECT_JSON) {
         rc = ngx_http_select_discard_body(r);
 
-        if (rc != NGX_OK) {
-            return rc;
-        }
-
-        sel_count(call->service->zone, SEL_COUNT_BODY_MEDIA_TYPE, 1);
-
-        return ngx_http_select_send_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                   "Expected request with `Content-Type: application/json`");
+        return rc != NGX_OK ? rc : ngx_http_select_media_type(call);
     }
 
     call->run = route->call;
 
     return ngx_http_select_read_body(r, NGX_HTTP_SELECT_BODY,
                                      ngx_http_select_with_body, call);
+}
+
+
+static ngx_int_t
+ngx_http_select_media_type(ngx_http_select_call_t *call)
+{
+    sel_count(call->service->zone, SEL_COUNT_BODY_MEDIA_TYPE, 1);
+
+    return ngx_http_select_send_error(call->r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                   "Expected request with `Content-Type: application/json`");
 }
 
 
@@ -295,6 +331,10 @@ ngx_http_select_with_body(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     call->body = sel_buf_view(body);
+
+    if (!call->json && call->body.len != 0) {
+        return ngx_http_select_media_type(call);
+    }
 
     return call->run(call);
 }

@@ -3,52 +3,42 @@
 #include "service/sel_select.h"
 
 
-typedef bool (*ngx_http_select_read_pt)(sel_json_t *json,
-    sel_select_body_t *body);
-
-typedef bool (*ngx_http_select_run_pt)(sel_service_t *service,
-    sel_arena_t *arena, const sel_route_settings_t *settings,
-    const sel_select_body_t *body, sel_buf_t *buf, sel_fault_t *fault);
-
-
-static ngx_int_t ngx_http_select_prompt(ngx_http_select_call_t *call,
-    ngx_http_select_read_pt read, ngx_http_select_run_pt run);
-
-
 ngx_int_t
 ngx_http_select_post_select(ngx_http_select_call_t *call)
 {
-    return ngx_http_select_prompt(call, sel_read_select, sel_select);
+    return ngx_http_select_prompt(call, sel_read_select, sel_select,
+                                  NGX_HTTP_OK);
 }
 
 
 ngx_int_t
 ngx_http_select_post_overlap_scores(ngx_http_select_call_t *call)
 {
-    return ngx_http_select_prompt(call, sel_read_prompt, sel_overlap_scores);
+    return ngx_http_select_prompt(call, sel_read_prompt, sel_overlap_scores,
+                                  NGX_HTTP_OK);
 }
 
 
 ngx_int_t
 ngx_http_select_post_potential_loads(ngx_http_select_call_t *call)
 {
-    return ngx_http_select_prompt(call, sel_read_prompt, sel_potential_loads);
+    return ngx_http_select_prompt(call, sel_read_prompt, sel_potential_loads,
+                                  NGX_HTTP_OK);
 }
 
 
-static ngx_int_t
-ngx_http_select_prompt(ngx_http_select_call_t *call,
-    ngx_http_select_read_pt read, ngx_http_select_run_pt run)
+ngx_int_t
+ngx_http_select_get_loads(ngx_http_select_call_t *call)
 {
-    sel_buf_t          *buf;
-    sel_json_t          json;
-    sel_fault_t         fault;
-    sel_select_body_t   body;
+    ngx_int_t     rc;
+    sel_buf_t    *buf;
+    sel_str_t     model_name, routing_group;
+    sel_fault_t   fault;
 
-    sel_json_init_text(&json, &call->arena, call->body);
+    rc = ngx_http_select_filters(call, &model_name, &routing_group);
 
-    if (!read(&json, &body)) {
-        return ngx_http_select_refuse(call, &json);
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     buf = ngx_http_select_buf(call->r);
@@ -57,8 +47,8 @@ ngx_http_select_prompt(ngx_http_select_call_t *call,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!run(call->service, &call->arena, &call->conf->settings, &body, buf,
-             &fault))
+    if (!sel_loads(call->service, &call->arena, model_name, routing_group,
+                   buf, &fault))
     {
         return ngx_http_select_fault(call, &fault);
     }

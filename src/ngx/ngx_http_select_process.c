@@ -4,7 +4,9 @@
 #endif
 #include "ngx/ngx_http_select_bells.h"
 #include "ngx/ngx_http_select_listeners.h"
+#include "core/sel_clock.h"
 #include "ngx/ngx_http_select_process.h"
+#include "service/sel_learn.h"
 #include "service/sel_metrics.h"
 
 
@@ -13,6 +15,12 @@
 
 /* bytes that a process's heap keeps for the next request */
 #define NGX_HTTP_SELECT_HEAP   (16 * 1024 * 1024)
+
+/* bookings that expire in one turn of the lock, and how often they are looked
+   for, nanoseconds: each fifth of their age within these bounds */
+#define NGX_HTTP_SELECT_EXPIRE      32
+#define NGX_HTTP_SELECT_EXPIRE_MIN  1000000000ull
+#define NGX_HTTP_SELECT_EXPIRE_MAX  60000000000ull
 
 /* memberships swept in one turn of the event loop */
 #define NGX_HTTP_SELECT_SWEEP  1024
@@ -27,6 +35,7 @@ typedef struct {
     ngx_connection_t           dummy;       /* for the events' debug log */
     ngx_log_t                 *log;
     ngx_uint_t                 generation;
+    uint64_t                   expire;      /* when bookings next do, ns */
     unsigned                   running:1;
     unsigned                   complained:1;
 } ngx_http_select_process_t;
@@ -39,6 +48,7 @@ static void ngx_http_select_process_changed(void *data);
 static void ngx_http_select_process_warned(void *data,
     const sel_view_rank_t *rank, const char *text);
 static void ngx_http_select_process_rung(void *data);
+static void ngx_http_select_process_expire(void);
 static void ngx_http_select_process_shutdown(void *data);
 static void ngx_http_select_process_tick(ngx_event_t *ev);
 static void ngx_http_select_process_sweep(ngx_event_t *ev);
@@ -81,6 +91,17 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
         return NGX_ERROR;
     }
 
+    if (sel_service_records(service)) {
+        service->learn.recent = sel_recent_create(service->index,
+                                    start->index_memory / 4,
+                                    sel_random_u64(&service->random));
+        if (service->learn.recent == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "no memory for the block index");
+            return NGX_ERROR;
+        }
+    }
+
     ngx_http_select_process_enter();
 
     p->values = sel_meter_attach(start->zone, (uint32_t) ngx_worker);
@@ -89,6 +110,8 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
 
     host = ngx_http_select_listeners_host();
     sel_view_init(&service->view, start->zone, service->index, &host);
+
+    sel_books_expiry(start->zone, service->settings.expire);
 
     p->running = 1;
 
@@ -198,6 +221,7 @@ ngx_http_select_process_stop(void)
     sel_view_free(&p->service.view);
     ngx_http_select_listeners_stop();
 
+    sel_recent_destroy(p->service.learn.recent);
     sel_index_destroy(p->service.index);
     sel_service_free(&p->service);
 
@@ -231,7 +255,7 @@ ngx_http_select_process_meter(void)
 
     if (p->values != NULL) {
         ngx_http_select_listeners_meter();
-        sel_metrics_index(p->values, p->service.index);
+        sel_metrics_index(p->values, &p->service);
     }
 }
 
@@ -273,8 +297,41 @@ ngx_http_select_process_rung(void *data)
                       "no memory to read the worker catalog");
     }
 
+    sel_learn(service);
+
     if (!p->sweep.posted) {
         ngx_post_event(&p->sweep, &ngx_posted_next_events);
+    }
+}
+
+
+/* Every process looks: they share the work, whoever comes first. */
+
+static void
+ngx_http_select_process_expire(void)
+{
+    uint64_t                    now, age, period;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+    now = sel_clock_ns();
+
+    if (now < p->expire) {
+        return;
+    }
+
+    age = p->service.settings.expire;
+    period = age / 5;
+    period = sel_max(period, NGX_HTTP_SELECT_EXPIRE_MIN);
+
+    p->expire = now + ngx_min(period, NGX_HTTP_SELECT_EXPIRE_MAX);
+
+    while (age < now
+           && sel_books_expire(p->service.zone, now - age,
+                               NGX_HTTP_SELECT_EXPIRE)
+              == NGX_HTTP_SELECT_EXPIRE)
+    {
+        /* void */
     }
 }
 
@@ -312,6 +369,7 @@ ngx_http_select_process_tick(ngx_event_t *ev)
                       "cleaned up after a worker process that died");
     }
 
+    ngx_http_select_process_expire();
     ngx_http_select_process_rung(NULL);
     ngx_http_select_process_meter();
 

@@ -140,8 +140,7 @@ sel_eligible_collect(sel_service_t *service,
             continue;
         }
 
-        service->scratch.ranks[n] = rank;
-        service->scratch.candidates[n] = sel_lookup_candidate(service, rank);
+        sel_lookup_candidate(service, n, rank);
         service->scratch.candidates[n].preferred_taints = preferred;
         n++;
     }

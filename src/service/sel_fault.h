@@ -13,6 +13,7 @@ typedef enum {
     SEL_FAULT_NONE = 0,
     SEL_FAULT_BAD_REQUEST,
     SEL_FAULT_NOT_FOUND,
+    SEL_FAULT_CONFLICT,
     SEL_FAULT_NOT_READY,
     SEL_FAULT_FULL,             /* the zone has no room */
     SEL_FAULT_INTERNAL

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include "service/sel_learn.h"
 #include "service/sel_lookup.h"
 
 
@@ -7,8 +8,8 @@ static bool sel_lookup_room(sel_scratch_t *s, uint32_t limit);
 
 bool
 sel_lookup(sel_service_t *service, sel_arena_t *arena,
-    const sel_select_body_t *body, bool select, sel_lookup_t *lookup,
-    sel_fault_t *fault)
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_prompt_use_t use, sel_lookup_t *lookup, sel_fault_t *fault)
 {
     uint32_t        i;
     sel_prompt_t   *prompt;
@@ -21,11 +22,13 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
                                               body->model_name,
                                               body->routing_group, fault);
     if (lookup->partition == NULL
-        || !sel_prompt_read(lookup->partition, arena, body, select, prompt,
-                            fault))
+        || !sel_lookup_prompt(service, arena, settings, body, use, lookup,
+                              fault))
     {
         return false;
     }
+
+    sel_learn(service);
 
     if (!sel_lookup_room(s, sel_index_owner_limit(service->index))) {
         return sel_fault_memory(fault);
@@ -44,7 +47,43 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
         s->matched[s->matches[i].owner]++;
     }
 
+    sel_learn_merge(service, lookup);
+
     lookup->partition->queries += (prompt->n_blocks != 0);
+
+    return true;
+}
+
+
+bool
+sel_lookup_prompt(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_prompt_use_t use, sel_lookup_t *lookup, sel_fault_t *fault)
+{
+    bool           reuse;
+    uint64_t      *path;
+    sel_prompt_t  *prompt;
+
+    prompt = &lookup->prompt;
+
+    reuse = (body->override.given >> SEL_OVERRIDE_KV_REUSE) & 1
+            ? body->override.assume_kv_reuse : settings->assume_kv_reuse;
+
+    if (!sel_prompt_read(lookup->partition, arena, body, use,
+                         reuse ? NULL : &service->random, prompt, fault))
+    {
+        return false;
+    }
+
+    path = sel_arena_alloc(arena, prompt->n_sequence * sizeof(uint64_t));
+
+    if (path == NULL) {
+        return sel_fault_memory(fault);
+    }
+
+    sel_path_keys(lookup->partition->key.number, prompt->sequence,
+                  prompt->n_sequence, path);
+    lookup->path = path;
 
     return true;
 }
@@ -66,6 +105,13 @@ sel_lookup_room(sel_scratch_t *s, uint32_t limit)
     }
 
     s->matches = p;
+    p = realloc(s->side, limit * sizeof(*s->side));
+
+    if (p == NULL) {
+        return false;
+    }
+
+    s->side = p;
     p = realloc(s->found, limit * sizeof(*s->found));
 
     if (p == NULL) {
@@ -114,7 +160,52 @@ sel_lookup_candidates(sel_service_t *service, uint32_t n)
     }
 
     s->ranks = p;
+    p = realloc(s->loads, n * sizeof(*s->loads));
+
+    if (p == NULL) {
+        return false;
+    }
+
+    s->loads = p;
     s->n_candidates = n;
 
     return true;
+}
+
+
+void
+sel_lookup_candidate(sel_service_t *service, uint32_t i,
+    sel_view_rank_t *rank)
+{
+    sel_overlap_t   overlap;
+    sel_scratch_t  *s;
+
+    s = &service->scratch;
+    overlap = sel_lookup_overlap(service, rank);
+
+    s->ranks[i] = rank;
+    s->loads[i] = (sel_rank_load_t) {
+        .slot = rank->slot, .epoch = rank->epoch
+    };
+    s->candidates[i] = (sel_candidate_t) {
+        .device = overlap.device, .host = overlap.host, .disk = overlap.disk
+    };
+}
+
+
+void
+sel_lookup_loads(sel_service_t *service, const sel_lookup_t *lookup,
+    const sel_rank_load_t *loads, uint32_t n)
+{
+    uint32_t          i;
+    sel_candidate_t  *candidate;
+
+    for (i = 0; i < n; i++) {
+        candidate = &service->scratch.candidates[i];
+
+        candidate->prefill_tokens = loads[i].prefill_tokens;
+        candidate->active_blocks = (double) sel_load_blocks(loads[i].blocks);
+        candidate->new_blocks = lookup->prompt.n_sequence - loads[i].depth;
+        candidate->active_requests = loads[i].requests;
+    }
 }

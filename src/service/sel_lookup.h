@@ -24,6 +24,8 @@ typedef struct {
 typedef struct {
     sel_view_partition_t  *partition;
     sel_prompt_t           prompt;
+    const uint64_t        *path;        /* keys of its tracking hashes, see
+                                           sel_path_keys() */
     uint32_t               n;           /* matches */
 } sel_lookup_t;
 
@@ -32,18 +34,25 @@ typedef struct {
  * Looks the prompt of a request up in its partition, which has a schedulable
  * worker: scratch.matches lists the n owners that hold some of it,
  * scratch.found leads there from every owner below sel_index_owner_limit().
- * select: see sel_prompt_read().
  */
 bool sel_lookup(sel_service_t *service, sel_arena_t *arena,
-    const sel_select_body_t *body, bool select, sel_lookup_t *lookup,
-    sel_fault_t *fault);
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_prompt_use_t use, sel_lookup_t *lookup, sel_fault_t *fault);
+
+/*
+ * Reads the prompt of a request alone, into lookup.prompt and lookup.path,
+ * for lookup.partition.
+ */
+bool sel_lookup_prompt(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_prompt_use_t use, sel_lookup_t *lookup, sel_fault_t *fault);
 
 static inline sel_cost_prompt_t
 sel_lookup_cost_prompt(const sel_lookup_t *lookup)
 {
     return (sel_cost_prompt_t) {
         lookup->prompt.isl_tokens, lookup->partition->key.block_size,
-        lookup->prompt.tracked_blocks
+        lookup->prompt.n_sequence
     };
 }
 
@@ -78,25 +87,19 @@ sel_lookup_matched(const sel_service_t *service, const sel_view_rank_t *rank)
            ? service->scratch.matched[rank->owner] : 0;
 }
 
-/* The registered rank as a candidate, idle as yet. */
-static inline sel_candidate_t
-sel_lookup_candidate(const sel_service_t *service,
-    const sel_view_rank_t *rank)
-{
-    sel_overlap_t  overlap;
-
-    overlap = sel_lookup_overlap(service, rank);
-
-    return (sel_candidate_t) {
-        .device = overlap.device, .host = overlap.host, .disk = overlap.disk
-    };
-}
-
 /*
- * Makes room for n candidates and their ranks; false when memory is
+ * Makes room for n candidates, their ranks and loads; false when memory is
  * exhausted.
  */
 bool sel_lookup_candidates(sel_service_t *service, uint32_t n);
+
+/* Makes a registered rank candidate i, idle as yet. */
+void sel_lookup_candidate(sel_service_t *service, uint32_t i,
+    sel_view_rank_t *rank);
+
+/* Fills the loads that were read into n candidates. */
+void sel_lookup_loads(sel_service_t *service, const sel_lookup_t *lookup,
+    const sel_rank_load_t *loads, uint32_t n);
 
 
 #endif /* SEL_LOOKUP_H */

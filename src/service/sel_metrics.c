@@ -82,17 +82,22 @@ sel_metrics_add(_Atomic uint64_t *values, uint64_t *counts)
 
 
 void
-sel_metrics_index(_Atomic uint64_t *values, const sel_index_t *index)
+sel_metrics_index(_Atomic uint64_t *values, const sel_service_t *service)
 {
     uint32_t           i;
     uint64_t           blocks;
     sel_index_stats_t  stats;
 
     blocks = 0;
-    sel_index_stats(index, &stats);
+    sel_index_stats(service->index, &stats);
 
     for (i = 0; i < SEL_TIERS; i++) {
+        values[SEL_GAUGE_INDEX_DEVICE + i] = stats.blocks[i];
         blocks += stats.blocks[i];
+    }
+
+    if (service->learn.recent != NULL) {
+        stats.bytes += sel_recent_bytes(service->learn.recent);
     }
 
     values[SEL_GAUGE_INDEX_BLOCKS] = blocks;
@@ -147,6 +152,15 @@ sel_metrics_catalog(sel_service_t *service, sel_buf_t *buf)
 
     sel_metrics_gauge(buf, "partitions", "partitions that exist",
                       stats.partitions);
+    sel_metrics_gauge(buf, "reservations", "live bookings", stats.bookings);
+    sel_metrics_gauge(buf, "reservation_edges",
+                      "runs of blocks that the same bookings share",
+                      stats.edges);
+    sel_metrics_gauge(buf, "pending_selections",
+                      "selections kept for their reservation", stats.pending);
+    sel_metrics_gauge(buf, "pending_chunks",
+                      "chunks of the zone that they take",
+                      stats.pending_chunks);
     sel_metrics_gauge(buf, "catalog_version", "version of the catalog",
                       stats.catalog_version);
     sel_metrics_gauge(buf, "zone_chunks_used",

@@ -23,6 +23,14 @@
         "event listeners by state")                                           \
     row(INDEX_BLOCKS, "index_blocks", "",                                     \
         "blocks that ranks hold, each rank's counted")                        \
+    row(INDEX_DEVICE, "index_tier_blocks", "tier=\"device\"",                 \
+        "blocks that ranks hold, by tier")                                    \
+    row(INDEX_HOST_PINNED, "index_tier_blocks", "tier=\"host_pinned\"",       \
+        "blocks that ranks hold, by tier")                                    \
+    row(INDEX_DISK, "index_tier_blocks", "tier=\"disk\"",                     \
+        "blocks that ranks hold, by tier")                                    \
+    row(INDEX_EXTERNAL, "index_tier_blocks", "tier=\"external\"",             \
+        "blocks that ranks hold, by tier")                                    \
     row(INDEX_NODES, "index_nodes", "",                                       \
         "distinct blocks in the index")                                       \
     row(INDEX_RANKS, "index_ranks", "", "ranks in the index")                 \
@@ -46,7 +54,8 @@ _Static_assert(SEL_PROCESS_VALUES <= SEL_METER_VALUES, "values of a process");
 void sel_metrics_add(_Atomic uint64_t *values, uint64_t *counts);
 
 /* Sets the index gauges. */
-void sel_metrics_index(_Atomic uint64_t *values, const sel_index_t *index);
+void sel_metrics_index(_Atomic uint64_t *values,
+    const sel_service_t *service);
 
 /* Zeroes all gauges: the process ends. */
 void sel_metrics_gone(_Atomic uint64_t *values);

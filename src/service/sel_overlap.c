@@ -4,8 +4,8 @@
  */
 
 #include <stdlib.h>
-#include "service/sel_lookup.h"
 #include "service/sel_select.h"
+#include "service/sel_selection.h"
 
 
 typedef struct {
@@ -33,7 +33,9 @@ sel_overlap_scores(sel_service_t *service, sel_arena_t *arena,
     sel_overlap_row_t    *rows;
     sel_cost_settings_t   cost;
 
-    if (!sel_lookup(service, arena, body, false, &lookup, fault)) {
+    if (!sel_lookup(service, arena, settings, body, SEL_PROMPT_FOR_LOOKUP,
+                    &lookup, fault))
+    {
         return false;
     }
 

@@ -8,7 +8,7 @@ static bool sel_read_agent_headers(sel_json_t *json, void *field);
 static bool sel_read_strings(sel_json_t *json);
 static bool sel_check_override(sel_json_t *json, void *record);
 static bool sel_read_body(sel_json_t *json, sel_select_body_t *body,
-    uint32_t members);
+    const char *name, const sel_json_member_t *members, uint32_t n);
 
 
 static const sel_json_member_t  sel_override_members[] = {
@@ -91,30 +91,29 @@ static const sel_json_struct_t  sel_session_struct = {
 #define SEL_PROMPT_ROW(field, kind)                                           \
     #field, SEL_JSON_M_##kind, 0, offsetof(sel_select_body_t, prompt.field)
 
+/* in the order of sel_prompt_member_t, then of sel_select_member_t */
+
+#define SEL_COMMON_ROWS                                                       \
+    { SEL_PROMPT_ROW(token_ids, U32_LIST), SEL_PLAIN },                       \
+    { "mm_routing_info", SEL_JSON_M_CALL, 0,                                  \
+      offsetof(sel_select_body_t, prompt), NULL, NULL, sel_read_mm_routing }, \
+    { SEL_PROMPT_ROW(block_mm_infos, CALL), NULL, NULL, sel_read_mm_list },   \
+    { SEL_PROMPT_ROW(block_hashes, HASH_LIST), SEL_PLAIN },                   \
+    { SEL_PROMPT_ROW(sequence_hashes, HASH_LIST), SEL_PLAIN },                \
+    { SEL_PROMPT_ROW(isl_tokens, U64), SEL_PLAIN },                           \
+    { SEL_PROMPT_ROW(lora_name, STRING), SEL_PLAIN },                         \
+    { SEL_PROMPT_ROW(cache_salt, STRING), SEL_PLAIN },                        \
+    { SEL_PROMPT_ROW(is_eagle, BOOL), SEL_PLAIN },                            \
+    { SEL_ROW(sel_select_body_t, model_name, STRING, SEL_JSON_NOT_NULL),      \
+      SEL_PLAIN },                                                            \
+    { SEL_ROW(sel_select_body_t, routing_group, STRING, SEL_JSON_NOT_NULL),   \
+      SEL_PLAIN },                                                            \
+    { "router_config_override", SEL_JSON_M_OBJECT, 0,                         \
+      offsetof(sel_select_body_t, override), NULL, &sel_override_struct,      \
+      NULL }
+
 static const sel_json_member_t  sel_select_members[] = {
-
-    /* in the order of sel_prompt_member_t */
-
-    { SEL_PROMPT_ROW(token_ids, U32_LIST), SEL_PLAIN },
-    { "mm_routing_info", SEL_JSON_M_CALL, 0,
-      offsetof(sel_select_body_t, prompt), NULL, NULL, sel_read_mm_routing },
-    { SEL_PROMPT_ROW(block_mm_infos, CALL), NULL, NULL, sel_read_mm_list },
-    { SEL_PROMPT_ROW(block_hashes, HASH_LIST), SEL_PLAIN },
-    { SEL_PROMPT_ROW(sequence_hashes, HASH_LIST), SEL_PLAIN },
-    { SEL_PROMPT_ROW(isl_tokens, U64), SEL_PLAIN },
-    { SEL_PROMPT_ROW(lora_name, STRING), SEL_PLAIN },
-    { SEL_PROMPT_ROW(cache_salt, STRING), SEL_PLAIN },
-    { SEL_PROMPT_ROW(is_eagle, BOOL), SEL_PLAIN },
-
-    /* in the order of sel_select_member_t */
-
-    { SEL_ROW(sel_select_body_t, model_name, STRING, SEL_JSON_NOT_NULL),
-      SEL_PLAIN },
-    { SEL_ROW(sel_select_body_t, routing_group, STRING, SEL_JSON_NOT_NULL),
-      SEL_PLAIN },
-    { "router_config_override", SEL_JSON_M_OBJECT, 0,
-      offsetof(sel_select_body_t, override), NULL, &sel_override_struct,
-      NULL },
+    SEL_COMMON_ROWS,
     { SEL_ROW(sel_select_body_t, selection_id, STRING, 0), SEL_PLAIN },
     { SEL_ROW(sel_select_body_t, expected_output_tokens, U32, 0), SEL_PLAIN },
     { SEL_ROW(sel_select_body_t, priority_jump, F64, 0), SEL_PLAIN },
@@ -139,24 +138,69 @@ _Static_assert(sel_countof(sel_select_members) == SEL_SELECT_MEMBERS,
                "a row for each member of a select body");
 
 
+static const sel_json_member_t  sel_reserve_members[] = {
+    SEL_COMMON_ROWS,
+    { SEL_ROW(sel_select_body_t, selection_id, STRING,
+              SEL_JSON_REQUIRED|SEL_JSON_NOT_NULL), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, expected_output_tokens, U32, 0), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, worker_id, U64, 0), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, dp_rank, U32, 0), SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, effective_prefill_tokens, U64, 0),
+      SEL_PLAIN },
+    { SEL_ROW(sel_select_body_t, track_prefill_tokens, BOOL, 0), SEL_PLAIN }
+};
+
+_Static_assert(sel_countof(sel_reserve_members) == SEL_RESERVE_MEMBERS,
+               "a row for each member of a reservation");
+
+
+static const sel_json_member_t  sel_output_members[] = {
+    { SEL_ROW(sel_output_body_t, decay_fraction, F64, 0), SEL_PLAIN }
+};
+
+static const sel_json_struct_t  sel_output_struct = {
+    "struct OutputBlockRequest", sel_output_members,
+    sel_countof(sel_output_members), offsetof(sel_output_body_t, given), NULL
+};
+
+
 bool
 sel_read_select(sel_json_t *json, sel_select_body_t *body)
 {
-    return sel_read_body(json, body, SEL_SELECT_MEMBERS);
+    return sel_read_body(json, body, "struct SelectRequest",
+                         sel_select_members, SEL_SELECT_MEMBERS);
 }
 
 
-/* Its members are the first ones of a select: prompt, partition, override. */
+/* advisory stands last in a select; here nobody knows it. */
+
+bool
+sel_read_select_and_reserve(sel_json_t *json, sel_select_body_t *body)
+{
+    return sel_read_body(json, body, "struct SelectAndReserveRequest",
+                         sel_select_members, SEL_SELECT_ADVISORY);
+}
+
 
 bool
 sel_read_prompt(sel_json_t *json, sel_select_body_t *body)
 {
-    return sel_read_body(json, body, SEL_SELECT_OVERRIDE + 1);
+    return sel_read_body(json, body, "struct PromptRequest",
+                         sel_select_members, SEL_SELECT_OVERRIDE + 1);
+}
+
+
+bool
+sel_read_reservation(sel_json_t *json, sel_select_body_t *body)
+{
+    return sel_read_body(json, body, "struct ReservationRequest",
+                         sel_reserve_members, SEL_RESERVE_MEMBERS);
 }
 
 
 static bool
-sel_read_body(sel_json_t *json, sel_select_body_t *body, uint32_t members)
+sel_read_body(sel_json_t *json, sel_select_body_t *body, const char *name,
+    const sel_json_member_t *members, uint32_t n)
 {
     sel_json_struct_t  type;
 
@@ -166,12 +210,20 @@ sel_read_body(sel_json_t *json, sel_select_body_t *body, uint32_t members)
     body->routing_group = sel_str("default");
 
     type = (sel_json_struct_t) {
-        members == SEL_SELECT_MEMBERS ? "struct SelectRequest"
-                                      : "struct PromptRequest",
-        sel_select_members, members, offsetof(sel_select_body_t, given), NULL
+        name, members, n, offsetof(sel_select_body_t, given), NULL
     };
 
     return sel_json_read_struct(json, &type, body) && sel_json_end(json);
+}
+
+
+bool
+sel_read_output_block(sel_json_t *json, sel_output_body_t *body)
+{
+    *body = (sel_output_body_t) { 0 };
+
+    return sel_json_read_struct(json, &sel_output_struct, body)
+           && sel_json_end(json);
 }
 
 

@@ -111,7 +111,10 @@ typedef struct {
 } sel_session_t;
 
 
-/* POST /select, /overlap_scores: bits behind the prompt's */
+/*
+ * POST /select and its kin: bits behind the prompt's.  The first ones are
+ * those of /overlap_scores and /potential_loads, too.
+ */
 typedef enum {
     SEL_SELECT_MODEL = SEL_PROMPT_MEMBERS,
     SEL_SELECT_GROUP,
@@ -131,6 +134,17 @@ typedef enum {
 } sel_select_member_t;
 
 
+/* POST /reservations: those up to the id are a select's */
+typedef enum {
+    SEL_RESERVE_OUTPUT_TOKENS = SEL_SELECT_ID + 1,
+    SEL_RESERVE_WORKER,
+    SEL_RESERVE_RANK,
+    SEL_RESERVE_EFFECTIVE,
+    SEL_RESERVE_TRACK,
+    SEL_RESERVE_MEMBERS
+} sel_reserve_member_t;
+
+
 typedef struct {
     uint64_t           given;
     sel_prompt_body_t  prompt;
@@ -148,7 +162,20 @@ typedef struct {
     sel_u64_list_t     allowed_worker_ids;
     sel_constraints_t  constraints;
     bool               advisory;
+
+    /* of a reservation */
+    uint64_t           worker_id;
+    uint32_t           dp_rank;
+    uint64_t           effective_prefill_tokens;
+    bool               track_prefill_tokens;
 } sel_select_body_t;
+
+
+/* POST /reservations/{id}/output_block */
+typedef struct {
+    uint64_t  given;            /* 1: decay_fraction */
+    double    decay_fraction;
+} sel_output_body_t;
 
 
 static inline bool
@@ -161,6 +188,9 @@ sel_body_has(const sel_select_body_t *body, unsigned member)
 /* Read one body; everything they hand out is in the reader's arena. */
 bool sel_read_select(sel_json_t *json, sel_select_body_t *body);
 bool sel_read_prompt(sel_json_t *json, sel_select_body_t *body);
+bool sel_read_select_and_reserve(sel_json_t *json, sel_select_body_t *body);
+bool sel_read_reservation(sel_json_t *json, sel_select_body_t *body);
+bool sel_read_output_block(sel_json_t *json, sel_output_body_t *body);
 
 
 #endif /* SEL_REQUEST_H */

@@ -11,12 +11,17 @@ void
 sel_service_free(sel_service_t *service)
 {
     free(service->scratch.matches);
+    free(service->scratch.side);
     free(service->scratch.found);
     free(service->scratch.matched);
     free(service->scratch.candidates);
     free(service->scratch.ranks);
+    free(service->scratch.loads);
+
+    free(service->learn.buffer);
 
     service->scratch = (sel_scratch_t) { 0 };
+    service->learn = (sel_learn_t) { 0 };
     sel_sources_free(&service->sources);
 }
 

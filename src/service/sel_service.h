@@ -7,10 +7,12 @@
 #define SEL_SERVICE_H
 
 #include "core/sel_random.h"
+#include "index/sel_recent.h"
 #include "service/sel_fault.h"
 #include "service/sel_settings.h"
 #include "service/sel_sources.h"
 #include "service/sel_view.h"
+#include "state/sel_books.h"
 #include "state/sel_proc.h"
 
 
@@ -22,12 +24,25 @@ typedef struct {
     uint32_t            n_matches;
     uint32_t            n_candidates;
     sel_index_match_t  *matches;
+    sel_index_match_t  *side;           /* see sel_learn_merge() */
     uint32_t           *found;          /* by owner: its match's number + 1,
                                            0: none */
     uint64_t           *matched;        /* by owner: look-ups with a match */
     sel_candidate_t    *candidates;
     sel_view_rank_t   **ranks;          /* of the candidates */
+    sel_rank_load_t    *loads;          /* of the candidates */
 } sel_scratch_t;
+
+
+/* How far the index has learned from bookings. */
+typedef struct {
+    sel_recent_t
+             *recent;           /* the host's; NULL: nothing is learned */
+    uint64_t  at;               /* place in the log of decisions */
+    uint64_t  told;             /* quarter of the log told of last */
+    size_t    size;
+    void     *buffer;
+} sel_learn_t;
 
 
 typedef struct {
@@ -38,9 +53,11 @@ typedef struct {
     sel_random_t      random;
     sel_scratch_t     scratch;
     sel_sources_t     sources;
+    sel_learn_t       learn;
     uint32_t          proc;         /* entry in the process table */
 
-    /* tells the other processes that the catalog has changed */
+    /* tells the other processes that the catalog has changed, or that there
+       is much to learn */
     void            (*changed)(void *data);
 
     /* logs what was noticed of a rank, see sel_watch.h */
@@ -49,6 +66,19 @@ typedef struct {
     void             *data;
 } sel_service_t;
 
+
+/* how messages name a partition */
+#define SEL_PARTITION_FORMAT  "model=%.*s routing_group=%.*s"
+#define sel_partition_arg(key)                                                \
+    sel_str_arg((key)->model_name), sel_str_arg((key)->routing_group)
+
+
+/* Are bookings recorded, for an index that learns from decisions? */
+static inline bool
+sel_service_records(const sel_service_t *service)
+{
+    return service->settings.learn_ttl != 0;
+}
 
 /* Frees scratch memory and sources; zone, index and view are the host's. */
 void sel_service_free(sel_service_t *service);

@@ -6,6 +6,7 @@
 #define SEL_SETTINGS_H
 
 #include "schedule/sel_cost.h"
+#include "state/sel_pending.h"
 
 
 /* one set a service */
@@ -13,6 +14,12 @@ typedef struct {
     bool      kv_events;        /* follow the workers' KV events */
     uint64_t  silence;          /* of a rank's events before it is told,
                                    nanoseconds; 0: for ever */
+    uint64_t  learn_ttl;        /* how long the index believes a booking,
+                                   nanoseconds; 0: not at all */
+    uint64_t  expire;           /* of bookings, nanoseconds after they were
+                                   made */
+    sel_pending_limits_t
+              pending;          /* selections that wait to be booked */
 } sel_settings_t;
 
 
@@ -23,6 +30,7 @@ typedef struct {
                                                below 0: off */
     double               decode_busy;       /* of total_kv_blocks; below 0:
                                                off */
+    bool                 assume_kv_reuse;   /* equal prompts share blocks */
 } sel_route_settings_t;
 
 

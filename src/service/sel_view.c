@@ -33,6 +33,7 @@ sel_view_init(sel_view_t *view, sel_zone_t *zone, sel_index_t *index,
     view->index = index;
     view->host = *host;
     view->stale = true;
+    view->by_slot = calloc(zone->n_slots, sizeof(*view->by_slot));
 }
 
 
@@ -54,6 +55,7 @@ sel_view_free(sel_view_t *view)
     free(view->partitions);
     free(view->sorted);
     free(view->ranks);
+    free(view->by_slot);
 }
 
 

@@ -55,11 +55,19 @@ struct sel_view_partition_s {
     sel_arena_t        arena;
     sel_partition_t    key;
     uint64_t           queries;     /* look-ups of one block or more */
+    bool               needed;      /* while those that are not go */
     uint32_t           n_workers;   /* schedulable */
     uint32_t           n_ranks;
     sel_view_rank_t  **ranks;       /* of schedulable workers, by worker id
                                        and rank; see sel_view_find() */
 };
+
+
+/*
+ * A rank has a second owner, where the index learns from bookings beside the
+ * events: in a partition of this number, made with its first decision.
+ */
+#define SEL_VIEW_SIDE  0x80000000
 
 
 /*
@@ -87,6 +95,7 @@ struct sel_view_s {
     sel_view_partition_t  **partitions;     /* by name */
     sel_view_worker_t     **sorted;         /* by partition name and id */
     sel_view_rank_t       **ranks;          /* partitions' ranks, in order */
+    sel_view_rank_t       **by_slot;        /* NULL: memory was exhausted */
     bool                    stale;          /* sorted and ranks are */
 };
 
@@ -112,6 +121,22 @@ bool sel_view_refresh(sel_view_t *view);
  */
 sel_view_partition_t *sel_view_find(sel_view_t *view, sel_str_t model_name,
     sel_str_t routing_group, bool *failed);
+
+/* The rank of a slot in this epoch; NULL when there is none. */
+static inline sel_view_rank_t *
+sel_view_slot(const sel_view_t *view, uint16_t slot, uint32_t epoch)
+{
+    sel_view_rank_t  *rank;
+
+    if (view->by_slot == NULL || slot >= view->zone->n_slots) {
+        return NULL;
+    }
+
+    rank = view->by_slot[slot];
+
+    return rank != NULL && rank->epoch == epoch ? rank : NULL;
+}
+
 
 /*
  * All workers by (model name, routing group, id), n_workers of them; NULL

@@ -9,6 +9,11 @@
 
 static uint32_t sel_view_partition_place(const sel_view_t *view,
     sel_str_t model_name, sel_str_t routing_group, bool *found);
+static bool sel_view_partition_read(const sel_view_t *view, uint32_t number,
+    const sel_worker_t *worker, sel_arena_t *arena, sel_partition_t *key);
+static sel_view_partition_t *sel_view_partition_add(sel_view_t *view,
+    const sel_worker_t *worker);
+static bool sel_view_partition_room(sel_view_t *view);
 static bool sel_view_sort(sel_view_t *view);
 static int sel_view_compare(const void *one, const void *two);
 
@@ -48,30 +53,88 @@ sel_view_partition_place(const sel_view_t *view, sel_str_t model_name,
 }
 
 
+/*
+ * A partition that nobody needs may go, and its name come back under another
+ * number.
+ */
+
 sel_view_partition_t *
 sel_view_partition_need(sel_view_t *view, uint32_t number,
     const sel_worker_t *worker)
 {
-    bool                    found;
-    uint32_t                i, cap;
-    sel_view_partition_t   *partition, **partitions;
+    bool                   found;
+    uint32_t               i;
+    sel_arena_t            arena;
+    sel_partition_t        key;
+    sel_view_partition_t  *partition;
 
     i = sel_view_partition_place(view, worker->model_name,
                                  worker->routing_group, &found);
-    if (found) {
+    if (found && view->partitions[i]->key.number == number) {
         return view->partitions[i];
     }
 
-    if (view->n_partitions == view->cap_partitions) {
-        cap = view->cap_partitions * 2 + 16;
-        partitions = realloc(view->partitions, cap * sizeof(partition));
+    sel_arena_init(&arena, 0);
 
-        if (partitions == NULL) {
-            return NULL;
-        }
+    if (!sel_view_partition_read(view, number, worker, &arena, &key)) {
+        sel_arena_free(&arena);
+        return NULL;
+    }
 
-        view->partitions = partitions;
-        view->cap_partitions = cap;
+    partition = found ? view->partitions[i]
+                      : sel_view_partition_add(view, worker);
+
+    if (partition == NULL) {
+        sel_arena_free(&arena);
+        return NULL;
+    }
+
+    sel_arena_free(&partition->arena);
+    partition->arena = arena;
+    partition->key = key;
+
+    return partition;
+}
+
+
+/*
+ * Reads a partition.  It may have gone already, when its worker has left it
+ * since we read of it; that news is still to come.
+ */
+
+static bool
+sel_view_partition_read(const sel_view_t *view, uint32_t number,
+    const sel_worker_t *worker, sel_arena_t *arena, sel_partition_t *key)
+{
+    int  rc;
+
+    rc = sel_catalog_partition(view->zone, number, arena, key);
+
+    if (rc != 0) {
+        return rc == 1;
+    }
+
+    *key = (sel_partition_t) {
+        number, worker->block_size, worker->is_eagle,
+        sel_arena_str(arena, worker->model_name),
+        sel_arena_str(arena, worker->routing_group)
+    };
+
+    return key->model_name.data != NULL && key->routing_group.data != NULL;
+}
+
+
+/* Adds an empty partition in the place of a worker's names. */
+
+static sel_view_partition_t *
+sel_view_partition_add(sel_view_t *view, const sel_worker_t *worker)
+{
+    bool                   found;
+    uint32_t               i;
+    sel_view_partition_t  *partition;
+
+    if (!sel_view_partition_room(view)) {
+        return NULL;
     }
 
     partition = calloc(1, sizeof(*partition));
@@ -82,20 +145,65 @@ sel_view_partition_need(sel_view_t *view, uint32_t number,
 
     sel_arena_init(&partition->arena, 0);
 
-    if (sel_catalog_partition(view->zone, number, &partition->arena,
-                              &partition->key)
-        != 1)
-    {
-        sel_arena_free(&partition->arena);
-        free(partition);
-        return NULL;
-    }
+    i = sel_view_partition_place(view, worker->model_name,
+                                 worker->routing_group, &found);
 
     memmove(&view->partitions[i + 1], &view->partitions[i],
             (view->n_partitions++ - i) * sizeof(partition));
     view->partitions[i] = partition;
 
     return partition;
+}
+
+
+/* Room for one more: where nobody is at home, or more memory. */
+
+static bool
+sel_view_partition_room(sel_view_t *view)
+{
+    uint32_t                i, n, cap;
+    sel_view_partition_t   *partition, **partitions;
+
+    if (view->n_partitions < view->cap_partitions) {
+        return true;
+    }
+
+    for (i = 0; i < view->n_workers; i++) {
+        if (view->workers[i]->home != NULL) {
+            view->workers[i]->home->needed = true;
+        }
+    }
+
+    for (i = 0, n = 0; i < view->n_partitions; i++) {
+        partition = view->partitions[i];
+
+        if (partition->needed) {
+            partition->needed = false;
+            view->partitions[n++] = partition;
+            continue;
+        }
+
+        sel_arena_free(&partition->arena);
+        free(partition);
+    }
+
+    view->n_partitions = n;
+
+    if (n <= view->cap_partitions / 2 && view->cap_partitions != 0) {
+        return true;
+    }
+
+    cap = view->cap_partitions * 2 + 16;
+    partitions = realloc(view->partitions, cap * sizeof(partition));
+
+    if (partitions == NULL) {
+        return n < view->cap_partitions;
+    }
+
+    view->partitions = partitions;
+    view->cap_partitions = cap;
+
+    return true;
 }
 
 

@@ -15,6 +15,8 @@ static sel_view_rank_t *sel_view_worker_same_rank(
     const sel_rank_slot_t *slot);
 static void sel_view_worker_drop(sel_view_t *view, sel_view_worker_t *old,
     bool whole);
+static void sel_view_worker_retire(sel_view_t *view,
+    const sel_view_rank_t *rank);
 static void sel_view_worker_end(sel_view_worker_t *worker);
 
 
@@ -186,6 +188,11 @@ sel_view_worker_replace(sel_view_t *view, sel_view_worker_t *old,
 
         if (rank->worker == NULL) {
             rank->worker = worker;
+
+            if (view->by_slot != NULL) {
+                view->by_slot[rank->slot] = rank;
+            }
+
             view->host.added(view->host.data, rank);
         }
     }
@@ -221,9 +228,7 @@ sel_view_worker_drop(sel_view_t *view, sel_view_worker_t *old, bool whole)
             continue;
         }
 
-        if (rank->owner != SEL_INDEX_NO_OWNER) {
-            sel_index_retire(view->index, rank->owner);
-        }
+        sel_view_worker_retire(view, rank);
 
         view->host.removed(view->host.data, rank);
         free(rank);
@@ -232,6 +237,28 @@ sel_view_worker_drop(sel_view_t *view, sel_view_worker_t *old, bool whole)
     if (whole && old->partition != 0) {
         sel_index_retire_worker(view->index, old->partition,
                                 old->record.worker_id);
+    }
+}
+
+
+static void
+sel_view_worker_retire(sel_view_t *view, const sel_view_rank_t *rank)
+{
+    uint16_t  side;
+
+    if (view->by_slot != NULL && view->by_slot[rank->slot] == rank) {
+        view->by_slot[rank->slot] = NULL;
+    }
+
+    if (rank->owner != SEL_INDEX_NO_OWNER) {
+        sel_index_retire(view->index, rank->owner);
+    }
+
+    side = sel_index_find_owner(view->index, rank->partition | SEL_VIEW_SIDE,
+                                rank->worker_id, rank->dp_rank);
+
+    if (side != SEL_INDEX_NO_OWNER) {
+        sel_index_retire(view->index, side);
     }
 }
 

@@ -21,14 +21,21 @@
 #define SEL_WATCH_SHARED   (1u << (SEL_KV_COUNTS + 1))
 #define SEL_WATCH_NEVER    (1u << (SEL_KV_COUNTS + 2))
 
-_Static_assert(SEL_KV_COUNTS + 3 <= 32, "bits of a slot's warnings");
+/* no warning: a look-up has found a block of the rank, in some process */
+#define SEL_WATCH_MATCHED  (1u << (SEL_KV_COUNTS + 3))
+
+_Static_assert(SEL_KV_COUNTS + 4 <= 32, "bits of a slot's warnings");
 
 _Static_assert(SEL_COUNT_WARN_NEVER_MATCHED - SEL_COUNT_WARN_SILENT
                == SEL_WARNING_NEVER_MATCHED, "a counter for each warning");
 
 
-static void sel_watch_condition(sel_service_t *service, sel_view_rank_t *rank,
-    uint32_t bit, bool holds);
+static void sel_watch_look_matched(sel_service_t *service,
+    sel_view_rank_t *rank, uint64_t queries, uint64_t matched);
+static void sel_watch_begin(sel_service_t *service, sel_view_rank_t *rank,
+    uint32_t bit);
+static void sel_watch_end(sel_service_t *service, sel_view_rank_t *rank,
+    uint32_t bit);
 static void sel_watch_warn(sel_service_t *service, sel_view_rank_t *rank,
     uint32_t bits);
 static uint32_t sel_watch_causes(uint32_t bits);
@@ -70,47 +77,83 @@ sel_watch_message(sel_service_t *service, sel_view_rank_t *rank, uint64_t now,
 }
 
 
+/*
+ * A process tells of what it has noticed once, until it ends.  What ends a
+ * warning is seen, too, in whatever process: a message, a match, nobody else
+ * with the endpoint.  Not to notice it is no end of it.
+ */
+
 void
 sel_watch_look(sel_service_t *service, sel_view_rank_t *rank, uint64_t now)
 {
-    uint64_t                 heard, queries, matched;
+    uint64_t                 silence, queries, matched;
     const sel_rank_stats_t  *stats;
 
     stats = &rank->stats;
-    heard = sel_max(stats->last_message, stats->active);
+    silence = service->settings.silence;
     sel_watch_use(service, rank, &queries, &matched);
 
-    sel_watch_condition(service, rank, SEL_WATCH_SILENT,
-                        service->settings.silence != 0
-                        && stats->listener == SEL_LISTENER_ACTIVE
-                        && now - heard >= service->settings.silence);
+    if (silence != 0 && stats->listener == SEL_LISTENER_ACTIVE
+        && now - sel_max(stats->last_message, stats->active) >= silence)
+    {
+        sel_watch_begin(service, rank, SEL_WATCH_SILENT);
 
-    sel_watch_condition(service, rank, SEL_WATCH_SHARED, stats->shared);
+    } else if (stats->last_message != 0
+               && (silence == 0 || now - stats->last_message < silence))
+    {
+        sel_watch_end(service, rank, SEL_WATCH_SILENT);
+    }
 
-    sel_watch_condition(service, rank, SEL_WATCH_NEVER,
-                        queries >= SEL_WATCH_QUERIES && matched == 0);
+    if (stats->shared) {
+        sel_watch_begin(service, rank, SEL_WATCH_SHARED);
+
+    } else {
+        sel_watch_end(service, rank, SEL_WATCH_SHARED);
+    }
+
+    sel_watch_look_matched(service, rank, queries, matched);
 }
 
 
-/*
- * While it holds it is told again and again, which has no effect unless
- * another process has seen the end of its own.
- */
-
 static void
-sel_watch_condition(sel_service_t *service, sel_view_rank_t *rank,
-    uint32_t bit, bool holds)
+sel_watch_look_matched(sel_service_t *service, sel_view_rank_t *rank,
+    uint64_t queries, uint64_t matched)
 {
     sel_rank_slot_t  slot;
 
-    if (holds) {
-        sel_watch_warn(service, rank, bit);
+    slot = sel_watch_slot(rank);
 
-    } else if ((rank->stats.told & bit) != 0) {
-        slot = sel_watch_slot(rank);
-        sel_slot_calm(service->zone, &slot, bit);
-        rank->stats.told &= ~bit;
+    if (matched != 0) {
+        (void) sel_slot_warn(service->zone, &slot, SEL_WATCH_MATCHED);
+        sel_watch_end(service, rank, SEL_WATCH_NEVER);
+
+    } else if (queries >= SEL_WATCH_QUERIES
+               && (sel_slot_warnings(service->zone, &slot)
+                   & SEL_WATCH_MATCHED)
+                  == 0)
+    {
+        sel_watch_begin(service, rank, SEL_WATCH_NEVER);
     }
+}
+
+
+static void
+sel_watch_begin(sel_service_t *service, sel_view_rank_t *rank, uint32_t bit)
+{
+    if ((rank->stats.told & bit) == 0) {
+        sel_watch_warn(service, rank, bit);
+    }
+}
+
+
+static void
+sel_watch_end(sel_service_t *service, sel_view_rank_t *rank, uint32_t bit)
+{
+    sel_rank_slot_t  slot;
+
+    slot = sel_watch_slot(rank);
+    sel_slot_calm(service->zone, &slot, bit);
+    rank->stats.told &= ~bit;
 }
 
 

@@ -3,8 +3,8 @@
  *
  * Each process watches by itself.  A warning that comes on is set in the
  * rank's slot in the zone, so that it is told and counted once for the
- * service, whoever notices it first; it goes again when a process sees the
- * end of what it has noticed.
+ * service, whoever notices it first; it goes again when any process sees its
+ * end.
  */
 
 #ifndef SEL_WATCH_H

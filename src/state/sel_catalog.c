@@ -9,7 +9,7 @@
  * without any memory of its own.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_pending_impl.h"
 
 
 /* A commit under way. */
@@ -34,6 +34,7 @@ static sel_commit_t sel_change_check(sel_change_t *change,
 static sel_commit_t sel_change_check_partition(sel_change_t *change,
     sel_partition_t *existing);
 static bool sel_change_has_room(const sel_change_t *change);
+static bool sel_change_makes_partition(const sel_change_t *change);
 static void sel_change_perform(sel_change_t *change);
 static void sel_change_make_room(sel_change_t *change);
 static void sel_change_publish(sel_change_t *change);
@@ -205,31 +206,72 @@ sel_change_check_partition(sel_change_t *change, sel_partition_t *existing)
 }
 
 
-/* Tombs count as room. */
+/* Pending selections and tombs count as room, and when a partition is to be
+   made, so do those that are idle. */
 
 static bool
 sel_change_has_room(const sel_change_t *change)
 {
-    return change->need <= (uint64_t) sel_zone_chunks_free(change->zone)
-                           + change->zone->header->n_tombs;
+    uint64_t                  room;
+    const sel_zone_header_t  *header;
+
+    header = change->zone->header;
+
+    room = (uint64_t) sel_zone_chunks_free(change->zone)
+           + header->pending_chunks + header->n_tombs;
+
+    if (sel_change_makes_partition(change)) {
+        room += header->idle_chunks;
+    }
+
+    return change->need <= room;
+}
+
+
+static bool
+sel_change_makes_partition(const sel_change_t *change)
+{
+    return change->wanted != NULL && change->owner.partition == 0;
 }
 
 
 static void
 sel_change_make_room(sel_change_t *change)
 {
-    bool         another;
-    sel_zone_t  *zone;
+    bool                another;
+    sel_zone_t         *zone;
+    sel_zone_header_t  *header;
 
     zone = change->zone;
+    header = zone->header;
+
+    if (sel_change_makes_partition(change)
+        && header->partitions >= zone->n_partition_buckets / 2
+        && header->idle_oldest != SEL_CHUNK_NONE)
+    {
+        sel_zone_partition_drop(zone);
+    }
+
+    while (change->need > sel_zone_chunks_free(zone)
+           && header->pending != 0)
+    {
+        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
+    }
+
+    while (change->need > sel_zone_chunks_free(zone)
+           && sel_change_makes_partition(change)
+           && header->idle_oldest != SEL_CHUNK_NONE)
+    {
+        sel_zone_partition_drop(zone);
+    }
 
     another = change->in->state == SEL_WORKER_GONE
               && (change->old == NULL || change->old->gone == 0);
 
-    while ((another && zone->header->n_tombs == SEL_TOMBS)
+    while ((another && header->n_tombs == SEL_TOMBS)
            || change->need > sel_zone_chunks_free(zone))
     {
-        if (change->old == sel_zone_worker(zone, zone->header->tombs[0])) {
+        if (change->old == sel_zone_worker(zone, header->tombs[0])) {
             change->old = NULL;
         }
 
@@ -266,7 +308,7 @@ sel_change_publish(sel_change_t *change)
 
     zone = change->zone;
 
-    if (change->wanted != NULL && change->owner.partition == 0) {
+    if (sel_change_makes_partition(change)) {
         change->owner.partition = sel_zone_partition_make(zone, change->wanted,
                                                           change->hash);
     }

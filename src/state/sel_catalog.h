@@ -33,10 +33,16 @@ struct sel_slot_s {
                                    while the slot is used, else primary */
     uint16_t  next_free;        /* derived */
     uint8_t   used;             /* derived */
-    uint8_t   pad[5];
+    uint8_t   pad;
+    uint32_t  requests;         /* derived, as all that follows: live bookings
+                                   of the rank */
 
-    _Atomic uint64_t  warnings; /* see sel_slot_warn() */
-    uint8_t           rest[24];
+    _Atomic uint64_t  warnings; /* see sel_slot_warn(); not derived */
+
+    uint64_t  prefill;          /* tokens being prefilled */
+    double    blocks;           /* sum of weights */
+    uint32_t  bookings;         /* the newest of them, chunk */
+    uint32_t  rest;
 };
 
 _Static_assert(sizeof(sel_slot_t) == 64, "rank slot");
@@ -150,6 +156,13 @@ uint64_t sel_catalog_forgotten(const sel_zone_t *zone);
 /* Reads one partition by number, as sel_catalog_worker(). */
 int sel_catalog_partition(sel_zone_t *zone, uint32_t number,
     sel_arena_t *arena, sel_partition_t *partition);
+
+/*
+ * Reads up to max partitions with numbers above *after, moves *after; returns
+ * how many, 0 when there are no more, -1 when memory is exhausted.
+ */
+int sel_catalog_partitions(sel_zone_t *zone, uint32_t *after, uint32_t max,
+    sel_arena_t *arena, sel_partition_t *partitions);
 
 /* Reads one partition by name (its number is filled in). */
 int sel_catalog_find_partition(sel_zone_t *zone, sel_str_t model_name,

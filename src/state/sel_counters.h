@@ -30,6 +30,10 @@
         "selections answered with a worker")                                  \
     row(SELECTIONS_COLD, counter, "selections_without_overlap_total", "",     \
         "selections whose worker held no block of the prompt")                \
+    row(DECISIONS_LOST, counter, "decisions_lost_bytes_total", "",            \
+        "bytes of the decision log overwritten before a process read them")   \
+    row(DECISIONS_REFUSED, counter, "decisions_refused_total", "",            \
+        "decisions that a process's index had no room for")                   \
     row(WARN_SILENT, counter, "warnings_total", "cause=\"silent\"",           \
         "causes for a rank to be missed that came on")                        \
     row(WARN_BLOCK_SIZE, counter, "warnings_total", "cause=\"block_size\"",   \
@@ -42,6 +46,26 @@
     row(WARN_NEVER_MATCHED, counter, "warnings_total",                        \
         "cause=\"never_matched\"",                                            \
         "causes for a rank to be missed that came on")                        \
+    row(BOOKED, counter, "bookings_total", "",                                \
+        "bookings made")                                                      \
+    row(BOOKING_FREED, counter, "bookings_ended_total", "cause=\"freed\"",    \
+        "bookings that ended")                                                \
+    row(BOOKING_EXPIRED, counter, "bookings_ended_total",                     \
+        "cause=\"expired\"", "bookings that ended")                           \
+    row(BOOKING_RANK_GONE, counter, "bookings_ended_total",                   \
+        "cause=\"rank_gone\"", "bookings that ended")                         \
+    row(BOOKING_OWNER_DIED, counter, "bookings_ended_total",                  \
+        "cause=\"owner_died\"", "bookings that ended")                        \
+    row(BOOKING_NO_ROOM, counter, "bookings_ended_total",                     \
+        "cause=\"no_room\"", "bookings that ended")                           \
+    row(PENDING_KEPT, counter, "pending_kept_total", "",                      \
+        "selections kept for their reservation")                              \
+    row(PENDING_AGED, counter, "pending_dropped_total", "cause=\"age\"",      \
+        "kept selections dropped before they were used")                      \
+    row(PENDING_LIMITED, counter, "pending_dropped_total",                    \
+        "cause=\"limits\"", "kept selections dropped before they were used")  \
+    row(PENDING_NO_ROOM, counter, "pending_dropped_total",                    \
+        "cause=\"no_room\"", "kept selections dropped before they were used") \
     row(BODY_TOO_LARGE, counter, "requests_refused_total",                    \
         "reason=\"body_size\"", "requests refused before any operation")      \
     row(BODY_MEDIA_TYPE, counter, "requests_refused_total",                   \

@@ -1,15 +1,24 @@
 /*
- * Partition records.  A partition is made by the first commit that names it
- * and stays: its number is in slots, keys and counters of all processes, and
- * no number is ever given out twice.
+ * Partition records.  A partition is made by the first commit that names it.
+ * Its number is in slots, keys and counters of all processes, so no number is
+ * ever given out twice; a name whose partition was dropped while it was idle
+ * comes back under another one.
  */
 
 #include "core/sel_hash.h"
 #include "state/sel_zone_impl.h"
 
 
+/* partition numbers looked at in one turn of the lock */
+#define SEL_PARTITION_NUMBERS  1024
+
+
+static uint32_t sel_partition_numbers(sel_zone_t *zone, uint32_t *after,
+    uint32_t max, sel_partition_t *partitions, uint32_t *last);
+static void sel_partition_list(const sel_partition_chunk_t *record,
+    sel_partition_t *partition);
 static int sel_partition_read(sel_zone_t *zone, sel_arena_t *arena,
-    const sel_partition_chunk_t *record, sel_partition_t *partition);
+    sel_partition_t *partition);
 
 
 uint64_t
@@ -137,6 +146,9 @@ sel_zone_partition_link(sel_zone_t *zone, sel_partition_chunk_t *record)
 
     zone->header->partitions++;
     SEL_ZONE_STEP();
+
+    record->users = 0;
+    sel_zone_partition_rest(zone, record);
 }
 
 
@@ -147,10 +159,16 @@ sel_catalog_partition(sel_zone_t *zone, uint32_t number, sel_arena_t *arena,
     const sel_partition_chunk_t  *record;
 
     sel_zone_lock(zone);
+
     record = sel_zone_partition_number(zone, number);
+
+    if (record != NULL) {
+        sel_partition_list(record, partition);
+    }
+
     sel_zone_unlock(zone);
 
-    return sel_partition_read(zone, arena, record, partition);
+    return record != NULL ? sel_partition_read(zone, arena, partition) : 0;
 }
 
 
@@ -158,51 +176,146 @@ int
 sel_catalog_find_partition(sel_zone_t *zone, sel_str_t model_name,
     sel_str_t routing_group, sel_arena_t *arena, sel_partition_t *partition)
 {
+    int                           rc;
     uint64_t                      hash;
     const sel_partition_chunk_t  *record;
 
     hash = sel_partition_hash(model_name, routing_group);
 
-    sel_zone_lock(zone);
-    record = sel_zone_partition_find(zone, hash, model_name, routing_group);
-    sel_zone_unlock(zone);
+    do {
+        sel_zone_lock(zone);
 
-    return sel_partition_read(zone, arena, record, partition);
+        record = sel_zone_partition_find(zone, hash, model_name,
+                                         routing_group);
+        if (record != NULL) {
+            sel_partition_list(record, partition);
+        }
+
+        sel_zone_unlock(zone);
+
+        if (record == NULL) {
+            return 0;
+        }
+
+        /* 0: dropped meanwhile; the name may have come back */
+
+        rc = sel_partition_read(zone, arena, partition);
+
+    } while (rc == 0);
+
+    return rc;
 }
 
 
-/* A record stays where and what it is, so the lock was not needed to keep
-   it; the copy needs it, since a rebuild goes over the tags of chains. */
+int
+sel_catalog_partitions(sel_zone_t *zone, uint32_t *after, uint32_t max,
+    sel_arena_t *arena, sel_partition_t *partitions)
+{
+    int       rc;
+    uint32_t  i, n, listed, last;
+
+    do {
+        listed = sel_partition_numbers(zone, after, max, partitions, &last);
+
+        for (i = 0, n = 0; i < listed; i++) {
+            rc = sel_partition_read(zone, arena, &partitions[i]);
+
+            if (rc == -1) {
+                return -1;
+            }
+
+            if (rc == 1) {
+                partitions[n++] = partitions[i];
+            }
+        }
+
+    } while (n == 0 && *after < last);
+
+    return (int) n;
+}
+
+
+/*
+ * Lists the next partitions.  Numbers may have large holes, so there is a
+ * limit to those looked at while the lock is held.
+ */
+
+static uint32_t
+sel_partition_numbers(sel_zone_t *zone, uint32_t *after, uint32_t max,
+    sel_partition_t *partitions, uint32_t *last)
+{
+    uint32_t                      n, end;
+    const sel_partition_chunk_t  *record;
+
+    n = 0;
+
+    sel_zone_lock(zone);
+
+    *last = zone->header->partition_last;
+    end = *last - *after > SEL_PARTITION_NUMBERS
+          ? *after + SEL_PARTITION_NUMBERS : *last;
+
+    while (n < max && *after < end) {
+        record = sel_zone_partition_number(zone, ++*after);
+
+        if (record != NULL) {
+            sel_partition_list(record, &partitions[n++]);
+        }
+    }
+
+    sel_zone_unlock(zone);
+
+    return n;
+}
+
+
+/* What a record says; its names are not there yet. */
+
+static void
+sel_partition_list(const sel_partition_chunk_t *record,
+    sel_partition_t *partition)
+{
+    partition->number = record->number;
+    partition->block_size = record->block_size;
+    partition->is_eagle = record->is_eagle != 0;
+    partition->model_name = (sel_str_t) { record->model_len, NULL };
+    partition->routing_group = (sel_str_t) { record->group_len, NULL };
+}
+
+
+/* Copies the names, if the record is still there: as long as it is, it does
+   not change. */
 
 static int
 sel_partition_read(sel_zone_t *zone, sel_arena_t *arena,
-    const sel_partition_chunk_t *record, sel_partition_t *partition)
+    sel_partition_t *partition)
 {
-    bool      ok;
-    size_t    len;
-    uint8_t  *names;
+    int                           rc;
+    size_t                        len;
+    uint8_t                      *names;
+    const sel_partition_chunk_t  *record;
 
-    if (record == NULL) {
-        return 0;
-    }
-
-    len = record->model_len + record->group_len;
+    len = partition->model_name.len + partition->routing_group.len;
     names = sel_arena_alloc(arena, len);
 
     if (names == NULL) {
         return -1;
     }
 
+    rc = 0;
+
     sel_zone_lock(zone);
-    ok = sel_zone_chain_read(zone, record->names, names, len);
+
+    record = sel_zone_partition_number(zone, partition->number);
+
+    if (record != NULL) {
+        rc = sel_zone_chain_read(zone, record->names, names, len) ? 1 : -1;
+    }
+
     sel_zone_unlock(zone);
 
-    partition->number = record->number;
-    partition->block_size = record->block_size;
-    partition->is_eagle = record->is_eagle != 0;
-    partition->model_name = (sel_str_t) { record->model_len, names };
-    partition->routing_group = (sel_str_t) { record->group_len,
-                                             names + record->model_len };
+    partition->model_name.data = names;
+    partition->routing_group.data = names + partition->model_name.len;
 
-    return ok ? 1 : -1;
+    return rc;
 }

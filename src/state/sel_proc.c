@@ -13,13 +13,13 @@
  */
 
 #include <errno.h>
-#include "state/sel_zone_impl.h"
+#include "state/sel_books_impl.h"
 
 
 static uint32_t sel_proc_clear_dead(sel_zone_t *zone, uint32_t self);
 static bool sel_proc_init(sel_proc_t *proc);
 static bool sel_proc_try(sel_proc_t *proc);
-static void sel_proc_release(sel_proc_t *proc);
+static void sel_proc_release(sel_zone_t *zone, uint32_t number);
 
 
 uint32_t
@@ -86,7 +86,7 @@ sel_proc_leave(sel_zone_t *zone, uint32_t number)
     }
 
     sel_zone_lock(zone);
-    sel_proc_release(&zone->procs[number]);
+    sel_proc_release(zone, number);
     sel_zone_unlock(zone);
 }
 
@@ -152,7 +152,7 @@ sel_proc_clear_dead(sel_zone_t *zone, uint32_t self)
 
         sel_count(zone, SEL_COUNT_DEATHS, 1);
         SEL_ZONE_STEP();
-        sel_proc_release(proc);
+        sel_proc_release(zone, i);
         n++;
     }
 
@@ -179,11 +179,17 @@ sel_proc_try(sel_proc_t *proc)
 }
 
 
-/* Ends an entry whose life the caller holds. */
+/* Ends an entry whose life the caller holds, and what its process served. */
 
 static void
-sel_proc_release(sel_proc_t *proc)
+sel_proc_release(sel_zone_t *zone, uint32_t number)
 {
+    sel_proc_t  *proc;
+
+    proc = &zone->procs[number];
+
+    (void) sel_bookings_bury(zone, number);
+
     sel_zone_set(&proc->used, 0);
     SEL_ZONE_STEP();
     (void) pthread_mutex_unlock(&proc->life);

@@ -29,7 +29,8 @@ struct sel_proc_s {
     uint32_t          generation;   /* configuration generation */
     _Atomic uint32_t  look;         /* SEL_LOOK_* */
     uint32_t          attempt;      /* grows with each use of the entry */
-    uint8_t           pad[128 - 24 - sizeof(pthread_mutex_t)];
+    uint32_t          routed;       /* derived: its ROUTER bookings */
+    uint8_t           pad[128 - 28 - sizeof(pthread_mutex_t)];
 };
 
 _Static_assert(sizeof(sel_proc_t) == 128, "process entry");
@@ -50,8 +51,8 @@ void sel_proc_leave(sel_zone_t *zone, uint32_t proc);
 bool sel_proc_alive(sel_zone_t *zone, uint32_t proc, uint32_t self);
 
 /*
- * Looks through the table once and clears the entries of dead processes (and
- * what they held); returns how many died.
+ * Looks through the table once and clears the entries of dead processes and
+ * their ROUTER bookings; returns how many died.
  */
 uint32_t sel_proc_reap(sel_zone_t *zone, uint32_t self);
 

@@ -6,19 +6,21 @@
  *      tables, of two records of one worker the older one ends here, and
  *      every other chunk counts as free.
  *   3. Worker records are sorted by version; their chains and those of the
- *      partitions are marked as used, and the slots they name.
+ *      partitions are marked as used, and the slots they name.  Bookings of
+ *      other slots end; the chains of those that stay are marked.
  *   4. What is still free becomes the free lists.
+ *   5. Bookings are booked again.
  *
- * Steps 2 and 3 touch nothing that step 2 would read otherwise the next time,
+ * These steps touch nothing that step 2 would read otherwise the next time,
  * except to end a record that would end then too.  So a death in a rebuild
  * costs only the next owner's rebuild.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_rebuild_impl.h"
 
 
-/* sorted lists of 2^i records, for i up to 31 */
-#define SEL_SORT_BINS  32
+/* chunks that a pass over all of them asks memory for in advance */
+#define SEL_AHEAD  16
 
 
 static void sel_rebuild_reset(sel_zone_t *zone);
@@ -26,12 +28,17 @@ static void sel_rebuild_records(sel_zone_t *zone);
 static void sel_rebuild_worker(sel_zone_t *zone, sel_worker_chunk_t *worker);
 static void sel_rebuild_changes(sel_zone_t *zone);
 static uint32_t sel_rebuild_sort(sel_zone_t *zone);
-static uint32_t sel_rebuild_merge(sel_zone_t *zone, uint32_t a, uint32_t b);
+static uint32_t *sel_rebuild_newer(const sel_zone_t *zone, uint32_t number);
+static bool sel_rebuild_first(const sel_zone_t *zone, uint32_t a, uint32_t b);
 static void sel_rebuild_use(sel_zone_t *zone);
-static void sel_rebuild_chain(sel_zone_t *zone, uint32_t number);
 static void sel_rebuild_ranks(sel_zone_t *zone,
     const sel_worker_chunk_t *worker);
 static void sel_rebuild_free(sel_zone_t *zone);
+
+
+static const sel_order_t  sel_rebuild_worker_order = {
+    sel_rebuild_newer, sel_rebuild_first
+};
 
 
 void
@@ -42,6 +49,7 @@ sel_zone_rebuild(sel_zone_t *zone)
     sel_rebuild_changes(zone);
     sel_rebuild_use(zone);
     sel_rebuild_free(zone);
+    sel_rebuild_books(zone);
 }
 
 
@@ -63,6 +71,9 @@ sel_rebuild_reset(sel_zone_t *zone)
     header->oldest = SEL_CHUNK_NONE;
     header->newest = SEL_CHUNK_NONE;
     header->n_tombs = 0;
+    header->idle_oldest = SEL_CHUNK_NONE;
+    header->idle_newest = SEL_CHUNK_NONE;
+    header->idle_chunks = 0;
     SEL_ZONE_STEP();
 
     memset(zone->worker_buckets, 0,
@@ -76,6 +87,8 @@ sel_rebuild_reset(sel_zone_t *zone)
     }
 
     SEL_ZONE_STEP();
+
+    sel_rebuild_books_reset(zone);
 
     /* meters are read without the lock: what is right stays */
 
@@ -99,6 +112,8 @@ sel_rebuild_records(sel_zone_t *zone)
          number += sel_chunk_span(chunk))
     {
         chunk = sel_zone_chunk(zone, number);
+        __builtin_prefetch(sel_zone_chunk(zone, number + SEL_AHEAD), 1);
+
         chunk->aux &= (uint8_t) ~SEL_CHUNK_SEEN;
 
         switch (sel_chunk_tag(chunk)) {
@@ -113,6 +128,14 @@ sel_rebuild_records(sel_zone_t *zone)
 
         case SEL_CHUNK_METER:
             sel_zone_meter_link(zone, (sel_meter_chunk_t *) chunk);
+            break;
+
+        case SEL_CHUNK_BOOKING:
+            sel_rebuild_booking(zone, number);
+            break;
+
+        case SEL_CHUNK_PENDING:
+            sel_rebuild_pending(zone, number);
             break;
 
         default:
@@ -195,6 +218,7 @@ sel_rebuild_changes(sel_zone_t *zone)
 
         } else {
             header->workers++;
+            (void) sel_zone_partition_use(zone, worker->partition);
         }
 
         SEL_ZONE_STEP();
@@ -211,74 +235,44 @@ sel_rebuild_changes(sel_zone_t *zone)
 }
 
 
-/* Merge sort over the links `newer`: bin i holds a sorted list of 2^i. */
+/* All records of the table, by version. */
 
 static uint32_t
 sel_rebuild_sort(sel_zone_t *zone)
 {
-    uint32_t             i, bucket, number, list, bins[SEL_SORT_BINS];
+    uint32_t             i, number, list;
     sel_worker_chunk_t  *worker;
-
-    memset(bins, 0, sizeof(bins));
-
-    for (bucket = 0; bucket < zone->n_worker_buckets; bucket++) {
-
-        for (number = zone->worker_buckets[bucket]; number != SEL_CHUNK_NONE;
-             number = worker->bucket_next)
-        {
-            worker = sel_zone_worker(zone, number);
-            worker->newer = SEL_CHUNK_NONE;
-            SEL_ZONE_STEP();
-
-            list = number;
-
-            for (i = 0; bins[i] != SEL_CHUNK_NONE; i++) {
-                list = sel_rebuild_merge(zone, bins[i], list);
-                bins[i] = SEL_CHUNK_NONE;
-            }
-
-            bins[i] = list;
-        }
-    }
 
     list = SEL_CHUNK_NONE;
 
-    for (i = 0; i < SEL_SORT_BINS; i++) {
-        list = sel_rebuild_merge(zone, bins[i], list);
+    for (i = 0; i < zone->n_worker_buckets; i++) {
+
+        for (number = zone->worker_buckets[i]; number != SEL_CHUNK_NONE;
+             number = worker->bucket_next)
+        {
+            worker = sel_zone_worker(zone, number);
+            worker->newer = list;
+            SEL_ZONE_STEP();
+            list = number;
+        }
     }
 
-    return list;
+    return sel_zone_sort(zone, list, &sel_rebuild_worker_order);
 }
 
 
-static uint32_t
-sel_rebuild_merge(sel_zone_t *zone, uint32_t a, uint32_t b)
+static uint32_t *
+sel_rebuild_newer(const sel_zone_t *zone, uint32_t number)
 {
-    uint32_t  first, *link;
+    return &sel_zone_worker(zone, number)->newer;
+}
 
-    link = &first;
 
-    while (a != SEL_CHUNK_NONE && b != SEL_CHUNK_NONE) {
-
-        if (sel_worker_version(sel_zone_worker(zone, a))
-            < sel_worker_version(sel_zone_worker(zone, b)))
-        {
-            *link = a;
-            link = &sel_zone_worker(zone, a)->newer;
-            a = *link;
-
-        } else {
-            *link = b;
-            link = &sel_zone_worker(zone, b)->newer;
-            b = *link;
-        }
-
-        SEL_ZONE_STEP();
-    }
-
-    *link = a != SEL_CHUNK_NONE ? a : b;
-
-    return first;
+static bool
+sel_rebuild_first(const sel_zone_t *zone, uint32_t a, uint32_t b)
+{
+    return sel_worker_version(sel_zone_worker(zone, a))
+           < sel_worker_version(sel_zone_worker(zone, b));
 }
 
 
@@ -302,8 +296,8 @@ sel_rebuild_use(sel_zone_t *zone)
             continue;
         }
 
-        sel_rebuild_chain(zone, worker->ranks);
-        sel_rebuild_chain(zone, worker->blob);
+        sel_rebuild_chain(zone, worker->ranks, SEL_CHUNK_BYTES);
+        sel_rebuild_chain(zone, worker->blob, SEL_CHUNK_BYTES);
         sel_rebuild_ranks(zone, worker);
     }
 
@@ -313,21 +307,23 @@ sel_rebuild_use(sel_zone_t *zone)
              number = partition->name_next)
         {
             partition = sel_zone_partition(zone, number);
-            sel_rebuild_chain(zone, partition->names);
+            sel_rebuild_chain(zone, partition->names, SEL_CHUNK_BYTES);
         }
     }
+
+    sel_rebuild_books_use(zone);
 }
 
 
-static void
-sel_rebuild_chain(sel_zone_t *zone, uint32_t number)
+void
+sel_rebuild_chain(sel_zone_t *zone, uint32_t number, sel_chunk_tag_t tag)
 {
     sel_chunk_t  *chunk;
 
     for ( /* void */ ; number != SEL_CHUNK_NONE; number = chunk->next) {
         chunk = sel_zone_chunk(zone, number);
 
-        sel_chunk_set_tag(chunk, SEL_CHUNK_BYTES);
+        sel_chunk_set_tag(chunk, tag);
         SEL_ZONE_STEP();
     }
 }
@@ -371,6 +367,7 @@ sel_rebuild_free(sel_zone_t *zone)
          number += sel_chunk_span(chunk))
     {
         chunk = sel_zone_chunk(zone, number);
+        __builtin_prefetch(sel_zone_chunk(zone, number + SEL_AHEAD), 1);
 
         if (sel_chunk_tag(chunk) == SEL_CHUNK_FREE) {
             chunk->next = header->chunk_free;

@@ -10,7 +10,7 @@
  * all processes have swept what they knew of its former rank.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_books_impl.h"
 
 
 static sel_slot_t *sel_slot_kept(sel_zone_t *zone,
@@ -235,6 +235,8 @@ sel_zone_slots_release(sel_zone_t *zone, const sel_worker_chunk_t *worker)
             SEL_ZONE_STEP();
             continue;
         }
+
+        sel_bookings_drop(zone, rank->slot);
 
         zone->header->slots_used--;
         SEL_ZONE_STEP();

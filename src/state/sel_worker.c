@@ -150,6 +150,8 @@ sel_zone_changes_append(sel_zone_t *zone, sel_worker_chunk_t *worker)
 
     } else {
         header->workers++;
+        SEL_ZONE_STEP();
+        (void) sel_zone_partition_use(zone, worker->partition);
     }
 
     SEL_ZONE_STEP();
@@ -187,6 +189,7 @@ sel_zone_changes_remove(sel_zone_t *zone, sel_worker_chunk_t *worker)
     } else {
         header->workers--;
         SEL_ZONE_STEP();
+        sel_zone_partition_unuse(zone, worker->partition);
     }
 }
 

@@ -17,12 +17,23 @@
 #define SEL_SPIN_TRIES   8
 #define SEL_SPIN_PAUSES  8
 
-/* one worker bucket for so many bytes of the zone */
-#define SEL_BUCKET_EACH  4096
-#define SEL_MAX_BUCKETS  65536
+/* one worker bucket for so many bytes of the zone, and one of each table of
+   the books */
+#define SEL_BUCKET_EACH   4096
+#define SEL_MAX_BUCKETS   65536
+#define SEL_BOOK_EACH     2048
+#define SEL_BOOK_BUCKETS  (1u << 24)
+
+/* the part of the zone that is the decision log: with a zone of 1m, one
+   decision of 4,096 hashes fits */
+#define SEL_RING_PART     32
+#define SEL_RING_MORE     256
+#define SEL_RING_MAX      (1u << 30)
 
 
 static bool sel_zone_layout(sel_zone_t *zone, void *base, size_t size);
+static uint32_t sel_zone_buckets(size_t size, size_t each, uint32_t max);
+static uint8_t *sel_zone_place(sel_zone_t *zone, void *base);
 static int sel_zone_wait(sel_zone_t *zone);
 static int sel_zone_spin(sel_zone_t *zone, uint64_t start);
 
@@ -73,8 +84,7 @@ sel_zone_attach(sel_zone_t *zone, void *base)
 static bool
 sel_zone_layout(sel_zone_t *zone, void *base, size_t size)
 {
-    size_t    n, used;
-    uint8_t  *p;
+    size_t  n, used;
 
     if (base == NULL || (uintptr_t) base % 64 != 0
         || size < SEL_ZONE_MIN_SIZE)
@@ -87,15 +97,51 @@ sel_zone_layout(sel_zone_t *zone, void *base, size_t size)
     zone->size = size;
     zone->n_slots = (uint32_t) n;
 
-    zone->n_worker_buckets = 1;
+    zone->n_worker_buckets = sel_zone_buckets(size, SEL_BUCKET_EACH,
+                                              SEL_MAX_BUCKETS);
+    zone->n_partition_buckets = zone->n_worker_buckets / 4;
+    zone->n_book_buckets = sel_zone_buckets(size, SEL_BOOK_EACH,
+                                            SEL_BOOK_BUCKETS);
 
-    while (zone->n_worker_buckets < SEL_MAX_BUCKETS
-           && zone->n_worker_buckets <= size / SEL_BUCKET_EACH / 2)
-    {
-        zone->n_worker_buckets *= 2;
+    n = size / SEL_RING_PART + SEL_RING_MORE;
+    n = n < SEL_RING_MAX ? n : SEL_RING_MAX;
+    zone->ring_size = (uint32_t) (n / 64 * 64);
+
+    used = (size_t) (sel_zone_place(zone, base) - (uint8_t *) base);
+    used = (used + SEL_CHUNK_SIZE - 1) / SEL_CHUNK_SIZE * SEL_CHUNK_SIZE;
+
+    zone->chunks = (uint8_t *) base + used;
+
+    n = (size - used) / SEL_CHUNK_SIZE;
+    zone->n_chunks = n < UINT32_MAX ? (uint32_t) n : UINT32_MAX - 1;
+
+    return true;
+}
+
+
+/* The highest power of two that is at most one for `each` bytes. */
+
+static uint32_t
+sel_zone_buckets(size_t size, size_t each, uint32_t max)
+{
+    uint32_t  n;
+
+    n = 1;
+
+    while (n < max && n <= size / each / 2) {
+        n *= 2;
     }
 
-    zone->n_partition_buckets = zone->n_worker_buckets / 4;
+    return n;
+}
+
+
+/* Lays out what stands before the chunks; returns where it ends. */
+
+static uint8_t *
+sel_zone_place(sel_zone_t *zone, void *base)
+{
+    uint8_t  *p;
 
     p = base;
     zone->header = base;
@@ -113,16 +159,18 @@ sel_zone_layout(sel_zone_t *zone, void *base, size_t size)
     zone->partition_buckets = (uint32_t *) p;
 
     p += 2 * zone->n_partition_buckets * sizeof(uint32_t);
+    zone->id_buckets = (uint32_t *) p;
 
-    used = (size_t) (p - (uint8_t *) base);
-    used = (used + SEL_CHUNK_SIZE - 1) / SEL_CHUNK_SIZE * SEL_CHUNK_SIZE;
+    p += zone->n_book_buckets * sizeof(uint32_t);
+    zone->edge_buckets = (uint32_t *) p;
 
-    zone->chunks = (uint8_t *) base + used;
+    p += zone->n_book_buckets * sizeof(uint32_t);
+    zone->pending_buckets = (uint32_t *) p;
 
-    n = (size - used) / SEL_CHUNK_SIZE;
-    zone->n_chunks = n < UINT32_MAX ? (uint32_t) n : UINT32_MAX - 1;
+    p += zone->n_book_buckets * sizeof(uint32_t);
+    zone->ring = p;
 
-    return true;
+    return p + zone->ring_size;
 }
 
 
@@ -245,6 +293,10 @@ sel_zone_stats(sel_zone_t *zone, sel_zone_stats_t *stats)
     stats->workers = header->workers;
     stats->partitions = header->partitions;
     stats->catalog_version = sel_catalog_version(zone);
+    stats->bookings = header->bookings;
+    stats->edges = header->edges;
+    stats->pending = header->pending;
+    stats->pending_chunks = header->pending_chunks;
 
     sel_zone_unlock(zone);
 }

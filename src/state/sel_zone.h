@@ -5,7 +5,9 @@
  *     header      4 KiB: magic, layout, size, lock, versions, free list, roots
  *     proc        256 entries of 128 bytes: the process table
  *     slot        S entries of 64 bytes: the rank slots
- *     buckets     u32 each: workers by id, partitions by name
+ *     buckets     u32 each: workers by id, partitions by name and by number,
+ *                 bookings by id, edges by their first key, pending selections
+ *     ring        the decision log, 1/32 of the zone
  *     chunk       256 bytes each; everything else is made of chunks
  *
  * One lock guards all of it: a robust, process-shared mutex.  A process that
@@ -50,7 +52,13 @@ typedef enum {
     SEL_CHUNK_BYTES,                    /* count bytes of a chain's data */
     SEL_CHUNK_WORKER,                   /* primary */
     SEL_CHUNK_PARTITION,                /* primary */
-    SEL_CHUNK_METER                     /* primary: counters of a process */
+    SEL_CHUNK_METER,                    /* primary: counters of a process */
+    SEL_CHUNK_BOOKING,                  /* primary */
+    SEL_CHUNK_KEYS,                     /* count u64 of a chain */
+    SEL_CHUNK_LIFE,                     /* a booking's weights */
+    SEL_CHUNK_PENDING,                  /* primary */
+    SEL_CHUNK_EDGE,                     /* derived: of the prefix tree */
+    SEL_CHUNK_CELLS                     /* derived: ranks of an edge */
 } sel_chunk_tag_t;
 
 
@@ -66,6 +74,10 @@ typedef struct {
     sel_slot_t         *slots;
     uint32_t           *worker_buckets;
     uint32_t           *partition_buckets;
+    uint32_t           *id_buckets;
+    uint32_t           *edge_buckets;
+    uint32_t           *pending_buckets;
+    uint8_t            *ring;           /* decision log */
     uint8_t            *chunks;         /* chunk 1 */
     size_t              size;
     uint32_t            n_slots;
@@ -74,6 +86,9 @@ typedef struct {
     uint32_t            n_partition_buckets;    /* power of two; there are
                                                    two tables of them, by
                                                    names and by number */
+    uint32_t            n_book_buckets;         /* power of two: of ids, of
+                                                   edges, of pending */
+    uint32_t            ring_size;              /* bytes, whole words */
 } sel_zone_t;
 
 
@@ -85,6 +100,10 @@ typedef struct {
     uint64_t  workers;          /* live records, tombs not counted */
     uint64_t  partitions;
     uint64_t  catalog_version;
+    uint64_t  bookings;
+    uint64_t  edges;            /* of the bookings' prefix tree */
+    uint64_t  pending;          /* pending selections */
+    uint64_t  pending_chunks;   /* that they take */
 } sel_zone_stats_t;
 
 
@@ -110,8 +129,8 @@ void sel_zone_stats(sel_zone_t *zone, sel_zone_stats_t *stats);
 
 /*
  * Rebuilds everything that is derived (free list, buckets, slot table, order
- * of changes) from the primary records.  Called inside the lock; public for
- * tests.
+ * of changes, prefix tree and loads) from the primary records.  Called inside
+ * the lock; public for tests.
  */
 void sel_zone_rebuild(sel_zone_t *zone);
 

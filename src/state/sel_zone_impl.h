@@ -21,7 +21,7 @@
 
 
 #define SEL_ZONE_MAGIC   0x454e4f5a2d4c4553ull      /* "SEL-ZONE" */
-#define SEL_ZONE_LAYOUT  1
+#define SEL_ZONE_LAYOUT  2
 
 #define SEL_HEADER_SIZE  4096
 
@@ -59,6 +59,11 @@ struct sel_zone_header_s {
     _Atomic uint64_t  catalog_version;
     _Atomic uint64_t  forgotten;        /* version of the newest deletion that
                                            no tomb tells of any more */
+    uint64_t          attempts;         /* serial numbers of bookings */
+    uint64_t          generations;      /* and of pending selections */
+    uint64_t          expiry;           /* age of bookings, ns; 0: none */
+    uint64_t          ring_tail;        /* oldest decision in the log */
+    _Atomic uint64_t  ring_head;        /* end of the newest */
     pthread_mutex_t   lock;
 
     /* derived */
@@ -73,6 +78,18 @@ struct sel_zone_header_s {
     uint32_t          newest;
     uint32_t          n_tombs;
     uint32_t          tombs[SEL_TOMBS];         /* oldest first */
+    uint32_t          idle_oldest;      /* partitions that nothing is in */
+    uint32_t          idle_newest;
+    uint64_t          idle_chunks;      /* that these take */
+    uint32_t          bookings;
+    uint32_t          booking_oldest;   /* by the time they were made */
+    uint32_t          booking_newest;
+    uint32_t          edges;
+    uint32_t          pending;
+    uint32_t          pending_oldest;   /* by generation */
+    uint32_t          pending_newest;
+    uint32_t          pending_chunks;
+    uint64_t          pending_size;     /* sum of their estimates */
     _Atomic uint32_t  meters[SEL_ZONE_PROCS];   /* head chunk or NONE */
 
     _Atomic uint64_t  counters[SEL_COUNTERS];
@@ -139,7 +156,7 @@ typedef struct {
 } sel_rank_walk_t;
 
 
-/* PARTITION: never changed, never given back. */
+/* PARTITION: never changed; given back only while it is idle. */
 typedef struct {
     sel_chunk_t  head;
     uint64_t     hash;                  /* of both names */
@@ -153,6 +170,10 @@ typedef struct {
     /* derived */
     uint32_t     name_next;
     uint32_t     number_next;
+    uint32_t     users;                 /* workers and pending selections;
+                                           bookings need a worker's rank */
+    uint32_t     idle_older;            /* while there are none */
+    uint32_t     idle_newer;
 } sel_partition_chunk_t;
 
 _Static_assert(sizeof(sel_partition_chunk_t) <= SEL_CHUNK_SIZE, "partition");
@@ -306,6 +327,10 @@ uint32_t sel_zone_chain_join(sel_zone_t *zone, sel_str_t a, sel_str_t b);
 bool sel_zone_chain_equal(const sel_zone_t *zone, uint32_t first, sel_str_t a,
     sel_str_t b);
 
+/* Whether n chunks are there, after pending selections were dropped, oldest
+   first, if need be.  If not, none was dropped. */
+bool sel_zone_room(sel_zone_t *zone, uint64_t n);
+
 /* n chunks in one piece, as _chunk_take(); their first number or NONE. */
 uint32_t sel_zone_run_take(sel_zone_t *zone, uint32_t n);
 
@@ -353,7 +378,8 @@ void sel_zone_slot_assign(sel_zone_t *zone, const sel_slot_owner_t *owner,
 /* Retires a slot: next epoch, and to the end of the queue of free ones. */
 void sel_zone_slot_give(sel_zone_t *zone, uint16_t slot);
 
-/* Frees the slots of a record, but for those that another has now. */
+/* Frees the slots of a record, but for those that another has now, and ends
+   their bookings. */
 void sel_zone_slots_release(sel_zone_t *zone,
     const sel_worker_chunk_t *worker);
 
@@ -374,8 +400,22 @@ uint64_t sel_zone_partition_need(const sel_partition_t *partition);
 uint32_t sel_zone_partition_make(sel_zone_t *zone,
     const sel_partition_t *partition, uint64_t hash);
 
-/* Puts a published record in both tables. */
+/* Puts a published record in both tables; it is idle. */
 void sel_zone_partition_link(sel_zone_t *zone, sel_partition_chunk_t *record);
+
+
+/* sel_partition_idle.c */
+
+/* Something comes into a partition or leaves it.  Numbers that there are no
+   partitions of are passed over: _use() tells. */
+bool sel_zone_partition_use(sel_zone_t *zone, uint32_t number);
+void sel_zone_partition_unuse(sel_zone_t *zone, uint32_t number);
+
+/* Puts a record that has no users to the end of the idle ones. */
+void sel_zone_partition_rest(sel_zone_t *zone, sel_partition_chunk_t *record);
+
+/* Drops the partition that has been idle longest; there must be one. */
+void sel_zone_partition_drop(sel_zone_t *zone);
 
 
 /* sel_meter.c */

@@ -13,6 +13,7 @@
 #include "service/sel_endpoint.h"
 #include "service/sel_register.h"
 #include "service/sel_select.h"
+#include "service/sel_selection.h"
 #include "state/sel_zone_check.h"
 
 
@@ -86,13 +87,7 @@ place_open(place_t *place, bool kv_events)
 static void
 place_close(place_t *place)
 {
-    sel_scratch_t  *scratch;
-
-    scratch = &place->service.scratch;
-    free(scratch->matches);
-    free(scratch->depth);
-    free(scratch->candidates);
-    free(scratch->ranks);
+    sel_service_free(&place->service);
     sel_view_free(&place->service.view);
     sel_index_destroy(place->service.index);
 }

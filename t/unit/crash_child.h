@@ -11,7 +11,7 @@
 #ifndef CRASH_CHILD_H
 #define CRASH_CHILD_H
 
-#include "catalog_model.h"
+#include "crash_books.h"
 
 
 #define CRASH_LIVES   3         /* children at one time */
@@ -20,12 +20,13 @@
 #define CRASH_SITES   1024
 #define CRASH_METERS  24
 #define CRASH_ANY     0xffffffff
+#define CRASH_NAMES   60        /* of partitions that nobody is in */
 
 
 typedef enum {
     CRASH_COMMIT,
     CRASH_METER,
-    CRASH_OTHER
+    CRASH_BOOK
 } crash_kind_t;
 
 
@@ -34,6 +35,7 @@ typedef struct {
     uint32_t            worker;     /* in the table */
     uint32_t            meter;
     uint32_t            value;
+    crash_book_op_t     book;
     cat_intent_t        asked;
     cat_intent_t        got;        /* its ranks */
     sel_commit_t        result;
@@ -70,6 +72,7 @@ typedef struct {
     crash_life_t       *life;
     cat_worker_t       *workers;    /* its own */
     uint32_t            first;      /* number of the first of them */
+    crash_booked_t     *booked;     /* its own */
     uint32_t            proc;
     sel_rand_t          rand;
 } crash_child_t;
@@ -192,6 +195,10 @@ crash_commit(crash_child_t *child)
         op->asked.blob_len = crash_below(child, CAT_BLOB_MAX);
     }
 
+    if (op->asked.makes) {
+        op->asked.partition = CAT_PARTITIONS + crash_below(child, CRASH_NAMES);
+    }
+
     op->got = op->asked;
     atomic_fetch_add(&child->life->begun, 1);
 
@@ -205,6 +212,60 @@ crash_commit(crash_child_t *child)
     }
 
     atomic_fetch_add(&child->life->finished, 1);
+}
+
+
+static inline void
+crash_book(crash_child_t *child)
+{
+    crash_op_t             *op;
+    const cat_worker_t     *worker;
+    const sel_rank_slot_t  *rank;
+
+    op = crash_begin(child, CRASH_BOOK);
+    worker = &child->workers[crash_below(child, CRASH_IDS)];
+    rank = NULL;
+
+    if (worker->version != 0 && worker->now.n_ranks != 0) {
+        rank = &worker->now.ranks[crash_below(child, worker->now.n_ranks)];
+    }
+
+    crash_book_plan(&child->rand, child->booked, rank, &op->book);
+    atomic_fetch_add(&child->life->begun, 1);
+
+    if (!crash_book_perform(&child->shared->zone, child->first, &op->book)) {
+        _exit(5);
+    }
+
+    child->booked[op->book.id] = op->book.after;
+    atomic_fetch_add(&child->life->finished, 1);
+}
+
+
+/* What ends loose bookings, and what is kept beside bookings. */
+static inline void
+crash_beside(crash_child_t *child)
+{
+    sel_zone_t  *zone;
+
+    zone = &child->shared->zone;
+
+    switch (crash_below(child, 10)) {
+
+    case 0:
+        (void) sel_books_expire(zone, crash_below(child, CRASH_OLD),
+                                1 + crash_below(child, 3));
+        break;
+
+    case 1:
+        (void) sel_books_bury(zone, CRASH_ROUTED);
+        break;
+
+    default:
+        if (!crash_pending_any(zone, &child->rand)) {
+            _exit(6);
+        }
+    }
 }
 
 
@@ -343,13 +404,19 @@ crash_live(crash_child_t *child, uint32_t ops)
     while (atomic_load(&child->life->begun) < ops) {
         dice = crash_below(child, 100);
 
-        if (dice < 70) {
+        if (dice < 30) {
             crash_commit(child);
 
-        } else if (dice < 80) {
+        } else if (dice < 70) {
+            crash_book(child);
+
+        } else if (dice < 82) {
+            crash_beside(child);
+
+        } else if (dice < 86) {
             crash_meter(child);
 
-        } else if (dice < 88) {
+        } else if (dice < 90) {
             crash_churn(child);
 
         } else if (dice < 94) {

@@ -118,6 +118,8 @@ zone_end(run_t *run)
     }
 
     assert_int_equal(state_stats(zone).workers, 0);
+    assert_int_equal(state_stats(zone).bookings, 0);
+    assert_int_equal(state_stats(zone).edges, 0);
     assert_int_equal(state_stats(zone).slots_used, 0);
     state_check(zone);
 
@@ -158,6 +160,7 @@ start(run_t *run, uint32_t i, uint32_t ops)
     run->child.life = life;
     run->child.first = i * CRASH_IDS;
     run->child.workers = &run->truth.workers[i * CRASH_IDS];
+    run->child.booked = run->truth.booked[i];
     run->child.rand.state = sel_rand(&run->rand);
 
     return state_fork(live, run);

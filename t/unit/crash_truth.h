@@ -23,6 +23,9 @@ typedef struct {
     cat_book_t         *book;
     cat_reader_t       *reader;
     cat_worker_t        workers[CRASH_WORKERS];
+    crash_booked_t      booked[CRASH_LIVES][CRASH_BOOKINGS];
+    uint64_t            no_room;        /* bookings lost for it */
+    uint64_t            decided;        /* place in the decision log */
     uint64_t            version;
     bool                metered[CRASH_METERS];
     uint64_t            meters[CRASH_METERS][SEL_METER_VALUES];
@@ -392,6 +395,54 @@ truth_meters(crash_truth_t *truth, uint32_t lives)
 }
 
 
+/* What finished operations on bookings have come to, and the one in flight. */
+static inline const char *
+truth_books(crash_truth_t *truth, uint32_t lives)
+{
+    bool                    full;
+    uint32_t                i, m, finished;
+    uint64_t                no_room;
+    const char             *error;
+    sel_zone_t             *zone;
+    crash_life_t           *life;
+    const crash_book_op_t  *op;
+
+    error = NULL;
+    zone = &truth->shared->zone;
+    no_room = sel_counted(zone, SEL_COUNT_BOOKING_NO_ROOM);
+    full = no_room != truth->no_room;
+    truth->no_room = no_room;
+
+    sel_zone_lock(zone);
+
+    for (m = 0; m < CRASH_LIVES && error == NULL; m++) {
+        life = &truth->shared->lives[m];
+        finished = m < lives ? atomic_load(&life->finished) : 0;
+        op = NULL;
+
+        for (i = 0; i < finished; i++) {
+            if (life->ops[i].kind == CRASH_BOOK) {
+                truth->booked[m][life->ops[i].book.id] =
+                                                   life->ops[i].book.after;
+            }
+        }
+
+        if (m < lives && atomic_load(&life->begun) != finished
+            && life->ops[finished].kind == CRASH_BOOK)
+        {
+            op = &life->ops[finished].book;
+        }
+
+        error = crash_books_settle(zone, m * CRASH_IDS, truth->booked[m], op,
+                                   full);
+    }
+
+    sel_zone_unlock(zone);
+
+    return error != NULL ? error : crash_decisions(zone, &truth->decided);
+}
+
+
 /* Nobody is in the table but the parent. */
 static inline const char *
 truth_procs(crash_truth_t *truth)
@@ -458,6 +509,10 @@ truth_settle(crash_truth_t *truth, uint32_t lives, uint32_t max, bool procs)
 
     if (error == NULL) {
         error = truth_meters(truth, lives);
+    }
+
+    if (error == NULL) {
+        error = truth_books(truth, lives);
     }
 
     if (error == NULL && procs) {

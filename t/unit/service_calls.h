@@ -203,7 +203,8 @@ static const sel_route_settings_t  world_settings = {
         .track_prefill_tokens = true
     },
     .prefill_busy = -1,
-    .decode_busy = -1
+    .decode_busy = -1,
+    .assume_kv_reuse = true
 };
 
 

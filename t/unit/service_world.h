@@ -42,6 +42,7 @@ typedef struct {
     sel_fault_t        fault;           /* of it, when it failed */
     sel_buf_t          answer;          /* of it, NUL-terminated */
     uint32_t           changed;         /* calls */
+    uint32_t           warned;
     uint32_t           n_events;
     world_event_t      events[WORLD_EVENTS];
     uint32_t           n_listeners;
@@ -150,6 +151,15 @@ world_changed(void *data)
 
 
 static inline void
+world_warned(void *data, const sel_view_rank_t *rank, const char *text)
+{
+    assert_non_null(rank->worker);
+    assert_non_null(text);
+    ((world_t *) data)->warned++;
+}
+
+
+static inline void
 world_init(world_t *world, sel_zone_t *zone, uint32_t number, bool kv_events)
 {
     sel_service_t    *service;
@@ -159,7 +169,11 @@ world_init(world_t *world, sel_zone_t *zone, uint32_t number, bool kv_events)
     service = &world->service;
     service->zone = zone;
     service->settings.kv_events = kv_events;
+    service->settings.pending.ttl = UINT64_MAX;
+    service->settings.pending.max = 4096;
+    service->settings.pending.size = 1 << 28;
     service->changed = world_changed;
+    service->warned = world_warned;
     service->data = world;
     sel_random_seed_with(&service->random, number + 1);
     service->index = sel_index_create(0, 7 + number);

@@ -20,10 +20,6 @@ static const char *sel_check_worker(sel_zone_t *zone,
 static const char *sel_check_meter(sel_zone_t *zone, uint32_t number,
     uint32_t *used);
 static const char *sel_check_meters(sel_zone_t *zone);
-static bool sel_check_chain(sel_zone_t *zone, uint32_t number, uint64_t len,
-    uint32_t *used);
-static bool sel_check_see(sel_zone_t *zone, uint32_t number,
-    sel_chunk_tag_t tag);
 static const char *sel_check_seen(sel_zone_t *zone);
 static void sel_check_clear(sel_zone_t *zone);
 
@@ -76,7 +72,14 @@ sel_check_all(sel_zone_t *zone)
         return wrong;
     }
 
-    return sel_zone_check_slots(zone);
+    if ((wrong = sel_zone_check_slots(zone)) != NULL
+        || (wrong = sel_zone_check_books(zone)) != NULL
+        || (wrong = sel_zone_check_tree(zone)) != NULL)
+    {
+        return wrong;
+    }
+
+    return sel_zone_check_pendings(zone);
 }
 
 
@@ -123,6 +126,24 @@ sel_check_records(sel_zone_t *zone, uint32_t *used)
 
         case SEL_CHUNK_FREE:
         case SEL_CHUNK_BYTES:
+        case SEL_CHUNK_KEYS:
+        case SEL_CHUNK_LIFE:
+        case SEL_CHUNK_CELLS:
+            break;
+
+        case SEL_CHUNK_BOOKING:
+            wrong = sel_zone_check_booking(zone, (sel_booking_chunk_t *) chunk,
+                                           used);
+            break;
+
+        case SEL_CHUNK_PENDING:
+            wrong = sel_zone_check_pending(zone, (sel_pending_chunk_t *) chunk,
+                                           used);
+            break;
+
+        case SEL_CHUNK_EDGE:
+            wrong = sel_zone_check_edge(zone, (sel_edge_chunk_t *) chunk,
+                                        used);
             break;
 
         case SEL_CHUNK_WORKER:
@@ -240,7 +261,7 @@ sel_check_meters(sel_zone_t *zone)
 
 /* Whether a chain is in no other list and holds exactly len bytes. */
 
-static bool
+bool
 sel_check_chain(sel_zone_t *zone, uint32_t number, uint64_t len,
     uint32_t *used)
 {
@@ -269,7 +290,7 @@ sel_check_chain(sel_zone_t *zone, uint32_t number, uint64_t len,
 }
 
 
-static bool
+bool
 sel_check_see(sel_zone_t *zone, uint32_t number, sel_chunk_tag_t tag)
 {
     sel_chunk_t  *chunk;
@@ -303,7 +324,9 @@ sel_check_seen(sel_zone_t *zone)
         chunk = sel_zone_chunk(zone, number);
         tag = sel_chunk_tag(chunk);
 
-        if ((tag == SEL_CHUNK_FREE || tag == SEL_CHUNK_BYTES)
+        if ((tag == SEL_CHUNK_FREE || tag == SEL_CHUNK_BYTES
+             || tag == SEL_CHUNK_KEYS || tag == SEL_CHUNK_LIFE
+             || tag == SEL_CHUNK_CELLS)
             && (chunk->aux & SEL_CHUNK_SEEN) == 0)
         {
             return "a chunk is neither free nor in a record";

@@ -14,6 +14,9 @@ static const char *sel_check_numbers(const sel_zone_t *zone,
 static bool sel_check_name_twice(const sel_zone_t *zone,
     const sel_partition_chunk_t *record);
 static bool sel_check_same(const sel_zone_t *zone, uint32_t a, uint32_t b);
+static const char *sel_check_idle(const sel_zone_t *zone, uint32_t records);
+static const char *sel_check_users(const sel_zone_t *zone);
+static uint32_t sel_check_users_of(const sel_zone_t *zone, uint32_t number);
 
 
 const char *
@@ -28,9 +31,14 @@ sel_zone_check_partitions(sel_zone_t *zone)
         return "the count of partitions is wrong";
     }
 
-    wrong = sel_check_names(zone, records);
+    if ((wrong = sel_check_names(zone, records)) != NULL
+        || (wrong = sel_check_numbers(zone, records)) != NULL
+        || (wrong = sel_check_users(zone)) != NULL)
+    {
+        return wrong;
+    }
 
-    return wrong != NULL ? wrong : sel_check_numbers(zone, records);
+    return sel_check_idle(zone, records);
 }
 
 
@@ -162,4 +170,99 @@ sel_check_numbers(const sel_zone_t *zone, uint32_t records)
     }
 
     return n == records ? NULL : "a partition is not in the table of numbers";
+}
+
+
+static const char *
+sel_check_users(const sel_zone_t *zone)
+{
+    uint32_t                i, number;
+    sel_partition_chunk_t  *record;
+
+    for (i = 0; i < zone->n_partition_buckets; i++) {
+
+        for (number = zone->partition_buckets[i]; number != SEL_CHUNK_NONE;
+             number = record->name_next)
+        {
+            record = sel_zone_partition(zone, number);
+
+            if (record->users != sel_check_users_of(zone, record->number)) {
+                return "the count of what is in a partition is wrong";
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+static uint32_t
+sel_check_users_of(const sel_zone_t *zone, uint32_t number)
+{
+    uint32_t                    n, i;
+    sel_chunk_t                *chunk;
+    const sel_worker_chunk_t   *worker;
+    const sel_pending_chunk_t  *pending;
+
+    n = 0;
+
+    for (i = 1; i <= zone->header->chunk_high; i += sel_chunk_span(chunk)) {
+        chunk = sel_zone_chunk(zone, i);
+        worker = (const sel_worker_chunk_t *) chunk;
+        pending = (const sel_pending_chunk_t *) chunk;
+
+        n += sel_chunk_tag(chunk) == SEL_CHUNK_WORKER && worker->gone == 0
+             && worker->partition == number;
+        n += sel_chunk_tag(chunk) == SEL_CHUNK_PENDING
+             && pending->counted != 0 && pending->partition == number;
+    }
+
+    return n;
+}
+
+
+static const char *
+sel_check_idle(const sel_zone_t *zone, uint32_t records)
+{
+    uint64_t                chunks;
+    uint32_t                i, n, number, older, idle;
+    sel_partition_chunk_t  *record;
+
+    n = 0;
+    chunks = 0;
+    older = SEL_CHUNK_NONE;
+
+    for (number = zone->header->idle_oldest; number != SEL_CHUNK_NONE;
+         number = record->idle_newer)
+    {
+        record = sel_zone_partition(zone, number);
+
+        if (n++ == records
+            || !sel_check_is(zone, number, SEL_CHUNK_PARTITION)
+            || record->users != 0 || record->idle_older != older)
+        {
+            return "the list of idle partitions leads to something else";
+        }
+
+        chunks += 1 + sel_zone_chain_need(record->model_len
+                                          + record->group_len);
+        older = number;
+    }
+
+    idle = 0;
+
+    for (i = 0; i < zone->n_partition_buckets; i++) {
+
+        for (number = zone->partition_buckets[i]; number != SEL_CHUNK_NONE;
+             number = record->name_next)
+        {
+            record = sel_zone_partition(zone, number);
+            idle += record->users == 0;
+        }
+    }
+
+    return n == idle && zone->header->idle_newest == older
+           && zone->header->idle_chunks == chunks
+           ? NULL : "an idle partition is not in the list, or the counts are "
+                    "wrong";
 }

@@ -176,7 +176,7 @@ test_process_values(void **state)
 
     /* no other processes, no other values */
     assert_null(strstr(page, "process=\"1\""));
-    assert_int_equal(n_samples, 8 + SEL_COUNTERS
+    assert_int_equal(n_samples, 12 + SEL_COUNTERS
                      + sel_countof(numbers) * SEL_PROCESS_VALUES);
 }
 
@@ -198,7 +198,7 @@ test_index_gauges(void **state)
     world_refresh(&a);
     sel_index_stats(a.service.index, &stats);
 
-    sel_metrics_index(values, a.service.index);
+    sel_metrics_index(values, &a.service);
     parse(&a.service);
     expect(22, "select_index_blocks{process=\"5\"}");
     expect(12, "select_index_nodes{process=\"5\"}");
@@ -208,7 +208,7 @@ test_index_gauges(void **state)
     expect(0, "select_kv_listeners{process=\"5\",state=\"active\"}");
 
     /* gauges are set, not added */
-    sel_metrics_index(values, a.service.index);
+    sel_metrics_index(values, &a.service);
     parse(&a.service);
     expect(22, "select_index_blocks{process=\"5\"}");
 }

@@ -13,6 +13,7 @@
 #include "sel_body_text.h"
 #include "sel_expect.h"
 #include "service/sel_select.h"
+#include "service/sel_selection.h"
 
 
 static uint64_t  seed;

@@ -161,8 +161,8 @@ test_partitions_fill(void **state)
     for (n = 0; ; n++) {
         (void) snprintf(group, sizeof(group), "group-%u", n);
 
-        /* partitions stay, workers go */
-        if (!post(&a, 1, 1, 10, group)) {
+        /* each partition has its worker, so none may go */
+        if (!post(&a, n, 1, 10, group)) {
             break;
         }
 

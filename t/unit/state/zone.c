@@ -42,10 +42,24 @@ expect_layout(const sel_zone_t *zone, const uint8_t *base, size_t size)
                 >= (const uint8_t *) (zone->slots + zone->n_slots));
     assert_true(zone->partition_buckets
                 >= zone->worker_buckets + zone->n_worker_buckets);
-    assert_true(zone->chunks >= (const uint8_t *) (zone->partition_buckets
-                                           + zone->n_partition_buckets));
+    assert_true(zone->id_buckets >= zone->partition_buckets
+                                    + 2 * zone->n_partition_buckets);
+    assert_true(zone->edge_buckets
+                >= zone->id_buckets + zone->n_book_buckets);
+    assert_true(zone->pending_buckets
+                >= zone->edge_buckets + zone->n_book_buckets);
+    assert_true(zone->ring >= (const uint8_t *) (zone->pending_buckets
+                                                 + zone->n_book_buckets));
+    assert_true(zone->chunks >= zone->ring + zone->ring_size);
     assert_true(zone->chunks + (size_t) zone->n_chunks * SEL_CHUNK_SIZE
                 <= end);
+
+    /* one decision of 4,096 hashes fits in the log of a zone of 1m */
+    assert_true(zone->n_book_buckets > 0);
+    assert_int_equal(zone->n_book_buckets & (zone->n_book_buckets - 1), 0);
+    assert_true(zone->ring_size >= size / 32);
+    assert_int_equal(zone->ring_size % 8, 0);
+    assert_true(size < MB || zone->ring_size >= 4096 * 8 + 24);
 
     assert_int_equal((uintptr_t) zone->procs % 64, 0);
     assert_int_equal((uintptr_t) zone->slots % 64, 0);
@@ -101,6 +115,12 @@ test_attach(void **state)
     assert_ptr_equal(other.slots, zone.slots);
     assert_ptr_equal(other.worker_buckets, zone.worker_buckets);
     assert_ptr_equal(other.partition_buckets, zone.partition_buckets);
+    assert_ptr_equal(other.id_buckets, zone.id_buckets);
+    assert_ptr_equal(other.edge_buckets, zone.edge_buckets);
+    assert_ptr_equal(other.pending_buckets, zone.pending_buckets);
+    assert_ptr_equal(other.ring, zone.ring);
+    assert_int_equal(other.ring_size, zone.ring_size);
+    assert_int_equal(other.n_book_buckets, zone.n_book_buckets);
     assert_ptr_equal(other.chunks, zone.chunks);
     assert_int_equal(other.n_slots, zone.n_slots);
     assert_int_equal(other.n_chunks, zone.n_chunks);
@@ -158,9 +178,9 @@ test_huge(void **state)
     assert_non_null(sel_meter_attach(&zone, 0));
     assert_in_range(pages_touched(&zone), 3, 32);
 
-    /* the slot table is 1,024 pages, the buckets are less than that */
+    /* the slot table is 1,024 pages, each table of the books 2,048 */
     state_rebuild(&zone);
-    assert_in_range(pages_touched(&zone), 3, 4096);
+    assert_in_range(pages_touched(&zone), 3, 8192);
 
     assert_int_equal(state_stats(&zone).workers, 1);
     sel_proc_leave(&zone, 0);

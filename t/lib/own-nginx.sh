@@ -1,7 +1,11 @@
 #!/bin/bash
-# asan-nginx.sh OUT [TREE]: builds nginx and the module with sanitizers into
-# OUT, from the sources in TREE or from those of Debian's package.
+# own-nginx.sh asan|plain OUT [TREE]: builds nginx and the module into OUT, with
+# or without sanitizers, from the sources in TREE (a tarball's or a repository's)
+# or from those of Debian's package.
 set -e
+
+kind=$1
+shift
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"
@@ -37,14 +41,22 @@ rm -rf "$out/tree"
 cp -r "$tree" "$out/tree"
 cd "$out/tree"
 
-san="-fsanitize=address,undefined -fno-sanitize=nonnull-attribute"
-san="$san -fno-omit-frame-pointer -Wno-maybe-uninitialized"
+cc="-O1 -g -Wno-maybe-uninitialized"
+ld=
 
-./configure --with-compat --with-threads --with-debug --with-http_ssl_module \
+if [ "$kind" = asan ]; then
+    ld="-fsanitize=address,undefined -fno-sanitize=nonnull-attribute"
+    ld="$ld -fno-omit-frame-pointer"
+    cc="$cc $ld -DNGX_DEBUG_PALLOC=1 -DNGX_HAVE_NONALIGNED=0"
+fi
+
+configure=./configure
+[ -x $configure ] || configure=auto/configure
+
+$configure --with-compat --with-threads --with-debug --with-http_ssl_module \
     --with-http_v2_module --with-http_auth_request_module \
     --with-http_stub_status_module --add-dynamic-module="$top" \
-    --with-cc-opt="$san -O1 -g -DNGX_DEBUG_PALLOC=1 -DNGX_HAVE_NONALIGNED=0" \
-    --with-ld-opt="$san" > "$out/configure.log" 2>&1 \
+    --with-cc-opt="$cc" --with-ld-opt="$ld" > "$out/configure.log" 2>&1 \
     || { tail -20 "$out/configure.log"; exit 1; }
 
 make -j"$(nproc)" > "$out/make.log" 2>&1 \

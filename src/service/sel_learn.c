@@ -1,0 +1,188 @@
+#include <stdlib.h>
+#include "core/sel_clock.h"
+#include "service/sel_learn.h"
+#include "state/sel_decisions.h"
+
+
+/* decisions applied at once */
+#define SEL_LEARN_BATCH   64
+
+/* recorded blocks forgotten with each look-up, at most */
+#define SEL_LEARN_FORGET  1024
+
+
+static bool sel_learn_buffer(sel_service_t *service);
+static void sel_learn_decision(sel_service_t *service,
+    const sel_decision_t *decision);
+static void sel_learn_side(sel_service_t *service, sel_lookup_t *lookup,
+    const sel_index_match_t *side);
+
+
+void
+sel_learn(sel_service_t *service)
+{
+    uint32_t         i, n;
+    uint64_t         lost;
+    sel_learn_t     *learn;
+    sel_decision_t   decisions[SEL_LEARN_BATCH];
+
+    learn = &service->learn;
+    lost = 0;
+
+    if (learn->recent == NULL) {
+        return;
+    }
+
+    if (sel_decisions_head(service->zone) != learn->at
+        && sel_learn_buffer(service))
+    {
+        do {
+            n = sel_decisions_read(service->zone, &learn->at, learn->buffer,
+                                   learn->size, decisions, SEL_LEARN_BATCH,
+                                   &lost);
+
+            for (i = 0; i < n; i++) {
+                sel_learn_decision(service, &decisions[i]);
+            }
+
+        } while (n != 0);
+    }
+
+    if (lost != 0) {
+        sel_count(service->zone, SEL_COUNT_DECISIONS_LOST, lost);
+    }
+
+    (void) sel_recent_expire(learn->recent, sel_clock_ns(), SEL_LEARN_FORGET);
+}
+
+
+static bool
+sel_learn_buffer(sel_service_t *service)
+{
+    sel_learn_t  *learn;
+
+    learn = &service->learn;
+
+    if (learn->buffer == NULL) {
+        learn->size = sel_decisions_size(service->zone);
+        learn->buffer = malloc(learn->size);
+    }
+
+    return learn->buffer != NULL;
+}
+
+
+/* What is about a rank that went meanwhile is nothing to learn. */
+
+static void
+sel_learn_decision(sel_service_t *service, const sel_decision_t *decision)
+{
+    uint16_t                owner;
+    uint64_t                until;
+    const sel_view_rank_t  *rank;
+
+    rank = sel_view_slot(&service->view, decision->slot, decision->epoch);
+    until = decision->made + service->settings.learn_ttl;
+
+    if (rank == NULL || until <= sel_clock_ns()) {
+        return;
+    }
+
+    owner = rank->owner;
+
+    if (service->settings.kv_events) {
+        owner = sel_index_owner(service->index,
+                                rank->partition | SEL_VIEW_SIDE,
+                                rank->worker_id, rank->dp_rank);
+    }
+
+    if (owner == SEL_INDEX_NO_OWNER
+        || sel_recent_store(service->learn.recent, owner, decision->hashes,
+                            decision->n_hashes, until)
+           != SEL_INDEX_OK)
+    {
+        sel_count(service->zone, SEL_COUNT_DECISIONS_REFUSED, 1);
+    }
+}
+
+
+bool
+sel_learn_due(sel_service_t *service)
+{
+    uint64_t  part;
+
+    if (!sel_service_records(service)) {
+        return false;
+    }
+
+    part = sel_decisions_head(service->zone)
+           / (sel_decisions_size(service->zone) / 4);
+
+    if (part == service->learn.told) {
+        return false;
+    }
+
+    service->learn.told = part;
+
+    return true;
+}
+
+
+void
+sel_learn_merge(sel_service_t *service, sel_lookup_t *lookup)
+{
+    uint32_t            i, n;
+    sel_index_match_t  *side;
+
+    if (service->learn.recent == NULL || !service->settings.kv_events) {
+        return;
+    }
+
+    side = service->scratch.side;
+
+    n = sel_index_match(service->index,
+                        lookup->partition->key.number | SEL_VIEW_SIDE,
+                        lookup->prompt.blocks, lookup->prompt.n_blocks,
+                        side, service->scratch.n_matches);
+
+    for (i = 0; i < n; i++) {
+        sel_learn_side(service, lookup, &side[i]);
+    }
+}
+
+
+static void
+sel_learn_side(sel_service_t *service, sel_lookup_t *lookup,
+    const sel_index_match_t *side)
+{
+    uint16_t            owner;
+    uint32_t            partition, dp_rank;
+    uint64_t            worker_id;
+    sel_scratch_t      *s;
+    sel_index_match_t  *match;
+
+    s = &service->scratch;
+
+    if (!sel_index_owner_key(service->index, side->owner, &partition,
+                             &worker_id, &dp_rank))
+    {
+        return;
+    }
+
+    owner = sel_index_find_owner(service->index, partition & ~SEL_VIEW_SIDE,
+                                 worker_id, dp_rank);
+
+    if (owner >= s->n_matches) {
+        return;
+    }
+
+    if (s->found[owner] == 0) {
+        match = &s->matches[lookup->n++];
+        *match = (sel_index_match_t) { .owner = owner };
+        s->found[owner] = lookup->n;
+    }
+
+    match = &s->matches[s->found[owner] - 1];
+    match->hits[SEL_TIER_DEVICE] = sel_max(match->hits[SEL_TIER_DEVICE],
+                                           side->hits[SEL_TIER_DEVICE]);
+}

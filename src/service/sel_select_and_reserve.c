@@ -1,0 +1,137 @@
+#include "core/sel_clock.h"
+#include "service/sel_reserve.h"
+#include "service/sel_selection.h"
+
+
+#define SEL_UUID_LEN  36
+
+
+static bool sel_select_and_reserve_id(sel_service_t *service,
+    sel_arena_t *arena, const sel_select_body_t *body, sel_str_t *id,
+    sel_fault_t *fault);
+static sel_book_result_t sel_select_and_reserve_book(sel_selection_t *s,
+    sel_str_t id);
+
+
+/*
+ * The id is looked at before anything else of the request, so a repeated one
+ * is told even if the prompt is bad, too.
+ */
+
+bool
+sel_select_and_reserve(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_buf_t *buf, sel_fault_t *fault)
+{
+    uint32_t         tries;
+    sel_str_t        id;
+    sel_selection_t  s;
+
+    if (sel_service_partition(service, arena, body->model_name,
+                              body->routing_group, fault)
+        == NULL
+        || !sel_select_and_reserve_id(service, arena, body, &id, fault))
+    {
+        return false;
+    }
+
+    for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
+
+        if (!sel_selection_begin(&s, service, arena, settings, body, fault)
+            || !sel_reserve_check_blocks(arena, s.lookup.prompt.n_sequence,
+                                         fault))
+        {
+            return false;
+        }
+
+        switch (sel_select_and_reserve_book(&s, id)) {
+
+        case SEL_BOOK_OK:
+            sel_reserve_done(service);
+            sel_selection_count(&s);
+            sel_selection_print(&s, id, true, buf);
+            return true;
+
+        case SEL_BOOK_TAKEN:
+            return sel_reserve_taken(arena, id, fault);
+
+        case SEL_BOOK_FULL:
+            return sel_reserve_full(service, arena, id, fault);
+
+        default:
+
+            /* all candidates went since the view was read */
+            break;
+        }
+    }
+
+    return sel_reserve_unsteady(arena, fault);
+}
+
+
+static bool
+sel_select_and_reserve_id(sel_service_t *service, sel_arena_t *arena,
+    const sel_select_body_t *body, sel_str_t *id, sel_fault_t *fault)
+{
+    char      *text;
+    uint64_t   a, b;
+
+    if (sel_body_has(body, SEL_SELECT_ID)) {
+        *id = body->selection_id;
+
+        if (!sel_reserve_check_id(arena, *id, fault)) {
+            return false;
+        }
+
+        return sel_booked(service->zone, *id)
+               ? sel_reserve_taken(arena, *id, fault) : true;
+    }
+
+    /* a random UUID: version 4, variant 1 */
+
+    a = sel_random_u64(&service->random);
+    b = sel_random_u64(&service->random);
+
+    text = sel_arena_printf(arena, "%08x-%04x-4%03x-%04x-%012llx",
+                            (unsigned) (a >> 32),
+                            (unsigned) (a >> 16) & 0xffff,
+                            (unsigned) a & 0xfff,
+                            (unsigned) (b >> 48 & 0x3fff) | 0x8000,
+                            (unsigned long long) b & 0xffffffffffff);
+    if (text == NULL) {
+        return sel_fault_memory(fault);
+    }
+
+    *id = (sel_str_t) { SEL_UUID_LEN, (const uint8_t *) text };
+
+    return true;
+}
+
+
+static sel_book_result_t
+sel_select_and_reserve_book(sel_selection_t *s, sel_str_t id)
+{
+    bool                 recorded;
+    uint32_t             chosen;
+    sel_booking_t        booking;
+    const sel_prompt_t  *prompt;
+
+    prompt = &s->lookup.prompt;
+    recorded = sel_service_records(s->service);
+
+    booking = (sel_booking_t) {
+        .id = id,
+        .kind = SEL_BOOKING_API,
+        .proc = s->service->proc,
+        .partition = s->lookup.partition->key.number,
+        .n_blocks = prompt->n_sequence,
+        .path = s->lookup.path,
+        .expected_output_tokens = s->body->expected_output_tokens,
+        .now = sel_clock_ns(),
+        .n_hashes = recorded ? prompt->n_blocks : 0,
+        .hashes = prompt->blocks
+    };
+
+    return sel_book(s->service->zone, &booking, s->service->scratch.loads,
+                    s->n, sel_selection_choose, s, &chosen);
+}

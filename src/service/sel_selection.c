@@ -1,0 +1,147 @@
+#include "schedule/sel_pick.h"
+#include "service/sel_eligible.h"
+#include "service/sel_selection.h"
+
+
+static uint32_t sel_selection_compact(sel_scratch_t *scratch,
+    const sel_rank_load_t *loads, uint32_t n);
+static uint32_t sel_selection_place(const sel_rank_load_t *loads, uint32_t i);
+
+
+void
+sel_select_settings(const sel_cost_settings_t *settings,
+    const sel_select_body_t *body, sel_cost_settings_t *out)
+{
+    const sel_override_t  *o;
+
+    *out = *settings;
+    o = &body->override;
+
+    if ((o->given >> SEL_OVERRIDE_SCORE_CREDIT) & 1) {
+        out->overlap_score_credit = o->overlap_score_credit;
+    }
+
+    if ((o->given >> SEL_OVERRIDE_LOAD_SCALE) & 1) {
+        out->prefill_load_scale = o->prefill_load_scale;
+    }
+
+    if ((o->given >> SEL_OVERRIDE_TEMPERATURE) & 1) {
+        out->temperature = o->router_temperature;
+    }
+
+    if ((o->given >> SEL_OVERRIDE_TRACK_PREFILL) & 1) {
+        out->track_prefill_tokens = o->track_prefill_tokens;
+    }
+}
+
+
+bool
+sel_selection_begin(sel_selection_t *s, sel_service_t *service,
+    sel_arena_t *arena, const sel_route_settings_t *settings,
+    const sel_select_body_t *body, sel_fault_t *fault)
+{
+    s->service = service;
+    s->settings = settings;
+    s->body = body;
+
+    if (!sel_lookup(service, arena, settings, body, SEL_PROMPT_FOR_SELECT,
+                    &s->lookup, fault)
+        || !sel_eligible(service, arena, s->lookup.partition, body, &s->n,
+                         fault))
+    {
+        return false;
+    }
+
+    s->prompt = sel_lookup_cost_prompt(&s->lookup);
+    sel_select_settings(&settings->cost, body, &s->cost);
+
+    return true;
+}
+
+
+uint32_t
+sel_selection_choose(void *data, sel_booking_t *booking,
+    const sel_rank_load_t *loads, uint32_t n)
+{
+    uint32_t          i;
+    sel_scratch_t    *scratch;
+    sel_selection_t  *s;
+
+    s = data;
+    scratch = &s->service->scratch;
+
+    sel_lookup_loads(s->service, &s->lookup, loads, n);
+
+    n = sel_selection_compact(scratch, loads, n);
+
+    if (n == 0) {
+        return SEL_CHOOSE_NONE;
+    }
+
+    sel_cost(&s->cost, &s->prompt,
+             s->body->constraints.preferred_taints.n != 0,
+             scratch->candidates, n);
+
+    i = sel_pick(scratch->candidates, n, s->cost.temperature,
+                 &s->service->random);
+
+    s->rank = scratch->ranks[i];
+    s->candidate = scratch->candidates[i];
+    s->prefill_tokens = sel_cost_prefill_tokens(&s->cost, &s->prompt,
+                                                &s->candidate);
+
+    if (booking != NULL && s->cost.track_prefill_tokens) {
+        booking->prefill_tokens = s->prefill_tokens;
+    }
+
+    return sel_selection_place(loads, i);
+}
+
+
+/* Takes ranks out that went since the view was read. */
+
+static uint32_t
+sel_selection_compact(sel_scratch_t *scratch, const sel_rank_load_t *loads,
+    uint32_t n)
+{
+    uint32_t  i, live;
+
+    for (i = 0, live = 0; i < n; i++) {
+
+        if (!loads[i].gone) {
+            scratch->ranks[live] = scratch->ranks[i];
+            scratch->candidates[live] = scratch->candidates[i];
+            live++;
+        }
+    }
+
+    return live;
+}
+
+
+/* Where the rank with number i of those that are not gone stands. */
+
+static uint32_t
+sel_selection_place(const sel_rank_load_t *loads, uint32_t i)
+{
+    uint32_t  place;
+
+    for (place = 0; loads[place].gone || i-- != 0; place++) { /* void */ }
+
+    return place;
+}
+
+
+void
+sel_selection_count(const sel_selection_t *s)
+{
+    const sel_candidate_t  *candidate;
+
+    candidate = &s->candidate;
+
+    sel_count(s->service->zone, SEL_COUNT_SELECTIONS, 1);
+
+    if (candidate->device + candidate->host + candidate->disk == 0) {
+        sel_count(s->service->zone, SEL_COUNT_SELECTIONS_COLD, 1);
+    }
+}

@@ -1,0 +1,380 @@
+/*
+ * Records of bookings: the table by id, the list by age, the lists of the
+ * slots, and the sums of the slots.
+ *
+ * The list by age is in the order of the times that bookings were made with.
+ * They come almost in this order: a process reads the clock before it has the
+ * lock.  So a new one finds its place after a few steps.
+ */
+
+#include "core/sel_hash.h"
+#include "state/sel_books_impl.h"
+
+
+static void sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking);
+static void sel_booking_unage(sel_zone_t *zone,
+    const sel_booking_chunk_t *booking);
+static void sel_booking_join(sel_zone_t *zone, sel_booking_chunk_t *booking);
+static void sel_booking_leave(sel_zone_t *zone,
+    const sel_booking_chunk_t *booking);
+static uint32_t *sel_booking_routed(const sel_zone_t *zone,
+    const sel_booking_chunk_t *booking);
+
+
+uint64_t
+sel_booking_hash(sel_str_t id)
+{
+    return sel_hash_bytes(id.data, id.len, 0);
+}
+
+
+sel_booking_chunk_t *
+sel_booking_find(const sel_zone_t *zone, uint64_t hash, sel_str_t id)
+{
+    uint32_t              number;
+    sel_booking_chunk_t  *booking;
+
+    number = *sel_zone_id_bucket(zone, hash);
+
+    while (number != SEL_CHUNK_NONE) {
+        booking = sel_zone_booking(zone, number);
+        number = booking->id_next;
+
+        if (booking->hash != hash || booking->id_len != id.len) {
+            continue;
+        }
+
+        if (id.len <= SEL_BOOKING_ID
+            ? sel_str_eq(id, (sel_str_t) { booking->id_len, booking->id })
+            : sel_zone_chain_equal(zone, booking->id_chain, id, sel_str("")))
+        {
+            return booking;
+        }
+    }
+
+    return NULL;
+}
+
+
+uint64_t
+sel_booking_need(const sel_booking_t *in)
+{
+    uint64_t  need;
+
+    need = 1 + (uint64_t) sel_keys_need(in->n_blocks);
+
+    if (in->id.len > SEL_BOOKING_ID) {
+        need += sel_zone_chain_need(in->id.len);
+    }
+
+    return need;
+}
+
+
+sel_booking_chunk_t *
+sel_booking_make(sel_zone_t *zone, const sel_booking_t *in, uint64_t hash,
+    uint16_t slot, uint32_t epoch)
+{
+    uint32_t              last;
+    sel_path_t            path;
+    sel_booking_chunk_t  *booking;
+
+    booking = sel_zone_booking(zone, sel_zone_chunk_take(zone));
+
+    memset((uint8_t *) booking + sizeof(sel_chunk_t), 0,
+           offsetof(sel_booking_chunk_t, id) - sizeof(sel_chunk_t));
+
+    booking->hash = hash;
+    booking->attempt = ++zone->header->attempts;
+    booking->started = in->now;
+    booking->prefill = in->prefill_tokens;
+    booking->partition = in->partition;
+    booking->epoch = epoch;
+    booking->proc = in->proc;
+    booking->expected = in->expected_output_tokens;
+    booking->slot = slot;
+    booking->kind = (uint8_t) in->kind;
+    booking->id_len = (uint32_t) in->id.len;
+    SEL_ZONE_STEP();
+
+    if (in->id.len > SEL_BOOKING_ID) {
+        booking->id_chain = sel_zone_chain_write(zone, in->id.data,
+                                                 in->id.len);
+
+    } else if (in->id.len != 0) {
+        memcpy(booking->id, in->id.data, in->id.len);
+    }
+
+    path = (sel_path_t) { in->path, SEL_CHUNK_NONE, 0 };
+    booking->n_blocks = in->n_blocks;
+    booking->path = sel_keys_write(zone, path, 0, in->n_blocks, &last);
+    SEL_ZONE_STEP();
+
+    return booking;
+}
+
+
+void
+sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
+{
+    uint32_t    *bucket;
+    sel_slot_t  *slot;
+
+    bucket = sel_zone_id_bucket(zone, booking->hash);
+
+    booking->id_next = *bucket;
+    SEL_ZONE_STEP();
+    *bucket = sel_zone_chunk_number(zone, booking);
+    SEL_ZONE_STEP();
+
+    sel_booking_age(zone, booking);
+    sel_booking_join(zone, booking);
+
+    slot = &zone->slots[booking->slot];
+
+    slot->requests++;
+    slot->prefill += booking->prefill;
+    slot->blocks += sel_booking_output_weight(zone, booking);
+    SEL_ZONE_STEP();
+}
+
+
+void
+sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
+{
+    uint32_t     number, *link;
+    sel_slot_t  *slot;
+
+    sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
+    SEL_ZONE_STEP();
+
+    number = sel_zone_chunk_number(zone, booking);
+    link = sel_zone_id_bucket(zone, booking->hash);
+
+    while (*link != number) {
+        link = &sel_zone_booking(zone, *link)->id_next;
+    }
+
+    *link = booking->id_next;
+    SEL_ZONE_STEP();
+
+    sel_booking_unage(zone, booking);
+    sel_booking_leave(zone, booking);
+    sel_tree_remove(zone, booking->leaf, booking->slot);
+
+    slot = &zone->slots[booking->slot];
+
+    slot->requests--;
+    slot->prefill -= booking->prefill;
+    slot->blocks -= sel_booking_output_weight(zone, booking);
+    SEL_ZONE_STEP();
+
+    if (slot->requests == 0) {
+        slot->prefill = 0;
+        slot->blocks = 0;
+    }
+
+    sel_zone_chain_give(zone, booking->path);
+    sel_zone_chain_give(zone, booking->id_chain);
+    sel_zone_chain_give(zone, booking->life);
+    sel_zone_chain_give(zone, number);
+}
+
+
+static void
+sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking)
+{
+    uint32_t            number, *link;
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+    number = sel_zone_chunk_number(zone, booking);
+
+    booking->newer = SEL_CHUNK_NONE;
+    booking->older = header->booking_newest;
+    link = &header->booking_newest;
+
+    while (booking->older != SEL_CHUNK_NONE
+           && sel_zone_booking(zone, booking->older)->started
+              > booking->started)
+    {
+        booking->newer = booking->older;
+        link = &sel_zone_booking(zone, booking->older)->older;
+        booking->older = *link;
+    }
+
+    SEL_ZONE_STEP();
+    *link = number;
+    SEL_ZONE_STEP();
+
+    if (booking->older == SEL_CHUNK_NONE) {
+        header->booking_oldest = number;
+
+    } else {
+        sel_zone_booking(zone, booking->older)->newer = number;
+    }
+
+    SEL_ZONE_STEP();
+    header->bookings++;
+}
+
+
+static void
+sel_booking_unage(sel_zone_t *zone, const sel_booking_chunk_t *booking)
+{
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+
+    if (booking->older == SEL_CHUNK_NONE) {
+        header->booking_oldest = booking->newer;
+
+    } else {
+        sel_zone_booking(zone, booking->older)->newer = booking->newer;
+    }
+
+    SEL_ZONE_STEP();
+
+    if (booking->newer == SEL_CHUNK_NONE) {
+        header->booking_newest = booking->older;
+
+    } else {
+        sel_zone_booking(zone, booking->newer)->older = booking->older;
+    }
+
+    SEL_ZONE_STEP();
+    header->bookings--;
+}
+
+
+/* The slot's list, and the count of what a process serves. */
+
+static void
+sel_booking_join(sel_zone_t *zone, sel_booking_chunk_t *booking)
+{
+    uint32_t     number, *routed;
+    sel_slot_t  *slot;
+
+    slot = &zone->slots[booking->slot];
+    number = sel_zone_chunk_number(zone, booking);
+
+    booking->slot_newer = SEL_CHUNK_NONE;
+    booking->slot_older = slot->bookings;
+    SEL_ZONE_STEP();
+
+    if (slot->bookings != SEL_CHUNK_NONE) {
+        sel_zone_booking(zone, slot->bookings)->slot_newer = number;
+    }
+
+    SEL_ZONE_STEP();
+    slot->bookings = number;
+    SEL_ZONE_STEP();
+
+    routed = sel_booking_routed(zone, booking);
+
+    if (routed != NULL) {
+        (*routed)++;
+    }
+}
+
+
+static void
+sel_booking_leave(sel_zone_t *zone, const sel_booking_chunk_t *booking)
+{
+    uint32_t  *routed;
+
+    if (booking->slot_newer == SEL_CHUNK_NONE) {
+        zone->slots[booking->slot].bookings = booking->slot_older;
+
+    } else {
+        sel_zone_booking(zone, booking->slot_newer)->slot_older =
+                                                         booking->slot_older;
+    }
+
+    SEL_ZONE_STEP();
+
+    if (booking->slot_older != SEL_CHUNK_NONE) {
+        sel_zone_booking(zone, booking->slot_older)->slot_newer =
+                                                         booking->slot_newer;
+    }
+
+    SEL_ZONE_STEP();
+
+    routed = sel_booking_routed(zone, booking);
+
+    if (routed != NULL) {
+        (*routed)--;
+    }
+}
+
+
+static uint32_t *
+sel_booking_routed(const sel_zone_t *zone, const sel_booking_chunk_t *booking)
+{
+    if (booking->kind != SEL_BOOKING_ROUTER
+        || booking->proc >= SEL_ZONE_PROCS)
+    {
+        return NULL;
+    }
+
+    return &zone->procs[booking->proc].routed;
+}
+
+
+void
+sel_bookings_drop(sel_zone_t *zone, uint16_t slot)
+{
+    while (zone->slots[slot].bookings != SEL_CHUNK_NONE) {
+        sel_booking_end(zone,
+                        sel_zone_booking(zone, zone->slots[slot].bookings));
+        sel_count(zone, SEL_COUNT_BOOKING_RANK_GONE, 1);
+    }
+}
+
+
+uint32_t
+sel_bookings_expire(sel_zone_t *zone, uint64_t before, uint32_t max)
+{
+    uint32_t              n;
+    sel_booking_chunk_t  *booking;
+
+    for (n = 0; n < max && zone->header->bookings != 0; n++) {
+        booking = sel_zone_booking(zone, zone->header->booking_oldest);
+
+        if (booking->started >= before) {
+            break;
+        }
+
+        sel_booking_end(zone, booking);
+        sel_count(zone, SEL_COUNT_BOOKING_EXPIRED, 1);
+    }
+
+    return n;
+}
+
+
+uint32_t
+sel_bookings_bury(sel_zone_t *zone, uint32_t proc)
+{
+    uint32_t              n, number;
+    sel_booking_chunk_t  *booking;
+
+    if (proc >= SEL_ZONE_PROCS) {
+        return 0;
+    }
+
+    number = zone->header->booking_oldest;
+
+    for (n = 0; zone->procs[proc].routed != 0; /* void */ ) {
+        booking = sel_zone_booking(zone, number);
+        number = booking->newer;
+
+        if (booking->kind == SEL_BOOKING_ROUTER && booking->proc == proc) {
+            sel_booking_end(zone, booking);
+            sel_count(zone, SEL_COUNT_BOOKING_OWNER_DIED, 1);
+            n++;
+        }
+    }
+
+    return n;
+}

@@ -1,0 +1,160 @@
+/*
+ * What happens to a booking after it was made.
+ */
+
+#include "state/sel_books_impl.h"
+
+
+typedef sel_book_result_t (*sel_book_change_pt)(sel_zone_t *zone,
+    sel_booking_chunk_t *booking, double fraction);
+
+
+static sel_book_result_t sel_book_change(sel_zone_t *zone, sel_str_t id,
+    sel_book_change_pt change, double fraction);
+static sel_book_result_t sel_book_no_prefill(sel_zone_t *zone,
+    sel_booking_chunk_t *booking, double fraction);
+static sel_book_result_t sel_book_one_output(sel_zone_t *zone,
+    sel_booking_chunk_t *booking, double fraction);
+static sel_book_result_t sel_book_gone(sel_zone_t *zone,
+    sel_booking_chunk_t *booking, double fraction);
+
+
+bool
+sel_booked(sel_zone_t *zone, sel_str_t id)
+{
+    bool      booked;
+    uint64_t  hash;
+
+    hash = sel_booking_hash(id);
+
+    sel_zone_lock(zone);
+    booked = sel_booking_find(zone, hash, id) != NULL;
+    sel_zone_unlock(zone);
+
+    return booked;
+}
+
+
+sel_book_result_t
+sel_book_prefilled(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, sel_book_no_prefill, 0);
+}
+
+
+sel_book_result_t
+sel_book_output(sel_zone_t *zone, sel_str_t id, double fraction)
+{
+    return sel_book_change(zone, id, sel_book_one_output, fraction);
+}
+
+
+sel_book_result_t
+sel_book_free(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, sel_book_gone, 0);
+}
+
+
+static sel_book_result_t
+sel_book_change(sel_zone_t *zone, sel_str_t id, sel_book_change_pt change,
+    double fraction)
+{
+    uint64_t              hash;
+    sel_book_result_t     rc;
+    sel_booking_chunk_t  *booking;
+
+    hash = sel_booking_hash(id);
+
+    sel_zone_lock(zone);
+
+    booking = sel_booking_find(zone, hash, id);
+    rc = booking != NULL ? change(zone, booking, fraction) : SEL_BOOK_NONE;
+
+    sel_zone_unlock(zone);
+
+    return rc;
+}
+
+
+static sel_book_result_t
+sel_book_no_prefill(sel_zone_t *zone, sel_booking_chunk_t *booking,
+    double fraction)
+{
+    uint64_t  prefill;
+
+    prefill = booking->prefill;
+
+    __atomic_store_n(&booking->prefill, 0, __ATOMIC_RELEASE);
+    SEL_ZONE_STEP();
+    zone->slots[booking->slot].prefill -= prefill;
+    SEL_ZONE_STEP();
+
+    return SEL_BOOK_OK;
+}
+
+
+static sel_book_result_t
+sel_book_one_output(sel_zone_t *zone, sel_booking_chunk_t *booking,
+    double fraction)
+{
+    if (!(fraction >= 0)
+        || (fraction >= 1 && booking->life == SEL_CHUNK_NONE))
+    {
+        sel_zone_set(&booking->outputs,
+                     sel_booking_outputs(zone, booking) + 1);
+        SEL_ZONE_STEP();
+        zone->slots[booking->slot].blocks += 1;
+        SEL_ZONE_STEP();
+
+        return SEL_BOOK_OK;
+    }
+
+    return sel_life_decay(zone, booking, fraction < 1 ? fraction : 1)
+           ? SEL_BOOK_OK : SEL_BOOK_FULL;
+}
+
+
+static sel_book_result_t
+sel_book_gone(sel_zone_t *zone, sel_booking_chunk_t *booking, double fraction)
+{
+    sel_booking_end(zone, booking);
+    sel_count(zone, SEL_COUNT_BOOKING_FREED, 1);
+
+    return SEL_BOOK_OK;
+}
+
+
+uint32_t
+sel_books_expire(sel_zone_t *zone, uint64_t before, uint32_t max)
+{
+    uint32_t  n;
+
+    sel_zone_lock(zone);
+    n = sel_bookings_expire(zone, before, max);
+    sel_zone_unlock(zone);
+
+    return n;
+}
+
+
+void
+sel_books_expiry(sel_zone_t *zone, uint64_t age)
+{
+    sel_zone_lock(zone);
+    zone->header->expiry = age;
+    sel_zone_unlock(zone);
+}
+
+
+uint32_t
+sel_books_bury(sel_zone_t *zone, uint32_t proc)
+{
+    uint32_t  n;
+
+    sel_zone_lock(zone);
+    n = sel_bookings_bury(zone, proc);
+    sel_zone_unlock(zone);
+
+    return n;
+}

@@ -1,0 +1,175 @@
+/*
+ * Idle partitions: those that no worker and no pending selection is in.  (A
+ * booking needs a rank, so a worker.)  They are kept, since a partition fixes
+ * its block size, until their room is wanted for new ones.
+ *
+ * A dropped number is never given out again: whoever still holds it finds
+ * nothing.  After a rebuild idle partitions are in no particular order.
+ */
+
+#include "state/sel_zone_impl.h"
+
+
+static uint64_t sel_partition_chunks(const sel_partition_chunk_t *record);
+static void sel_partition_wake(sel_zone_t *zone,
+    sel_partition_chunk_t *record);
+static void sel_partition_unlink(sel_zone_t *zone,
+    const sel_partition_chunk_t *record);
+
+
+bool
+sel_zone_partition_use(sel_zone_t *zone, uint32_t number)
+{
+    sel_partition_chunk_t  *record;
+
+    record = sel_zone_partition_number(zone, number);
+
+    if (record == NULL) {
+        return false;
+    }
+
+    if (record->users == 0) {
+        sel_partition_wake(zone, record);
+    }
+
+    record->users++;
+    SEL_ZONE_STEP();
+
+    return true;
+}
+
+
+void
+sel_zone_partition_unuse(sel_zone_t *zone, uint32_t number)
+{
+    sel_partition_chunk_t  *record;
+
+    record = sel_zone_partition_number(zone, number);
+
+    if (record == NULL) {
+        return;
+    }
+
+    record->users--;
+    SEL_ZONE_STEP();
+
+    if (record->users == 0) {
+        sel_zone_partition_rest(zone, record);
+    }
+}
+
+
+static uint64_t
+sel_partition_chunks(const sel_partition_chunk_t *record)
+{
+    return 1 + (uint64_t) sel_zone_chain_need(record->model_len
+                                              + record->group_len);
+}
+
+
+void
+sel_zone_partition_rest(sel_zone_t *zone, sel_partition_chunk_t *record)
+{
+    uint32_t            number;
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+    number = sel_zone_chunk_number(zone, record);
+
+    record->idle_newer = SEL_CHUNK_NONE;
+    record->idle_older = header->idle_newest;
+    SEL_ZONE_STEP();
+
+    if (header->idle_newest == SEL_CHUNK_NONE) {
+        header->idle_oldest = number;
+
+    } else {
+        sel_zone_partition(zone, header->idle_newest)->idle_newer = number;
+    }
+
+    SEL_ZONE_STEP();
+    header->idle_newest = number;
+    SEL_ZONE_STEP();
+    header->idle_chunks += sel_partition_chunks(record);
+}
+
+
+/* Takes a record out of the idle ones. */
+
+static void
+sel_partition_wake(sel_zone_t *zone, sel_partition_chunk_t *record)
+{
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+
+    if (record->idle_older == SEL_CHUNK_NONE) {
+        header->idle_oldest = record->idle_newer;
+
+    } else {
+        sel_zone_partition(zone, record->idle_older)->idle_newer =
+                                                          record->idle_newer;
+    }
+
+    SEL_ZONE_STEP();
+
+    if (record->idle_newer == SEL_CHUNK_NONE) {
+        header->idle_newest = record->idle_older;
+
+    } else {
+        sel_zone_partition(zone, record->idle_newer)->idle_older =
+                                                          record->idle_older;
+    }
+
+    SEL_ZONE_STEP();
+    header->idle_chunks -= sel_partition_chunks(record);
+}
+
+
+void
+sel_zone_partition_drop(sel_zone_t *zone)
+{
+    uint32_t                number;
+    sel_partition_chunk_t  *record;
+
+    number = zone->header->idle_oldest;
+    record = sel_zone_partition(zone, number);
+
+    sel_chunk_set_tag(&record->head, SEL_CHUNK_FREE);
+    SEL_ZONE_STEP();
+
+    sel_partition_wake(zone, record);
+    sel_partition_unlink(zone, record);
+
+    sel_zone_chain_give(zone, record->names);
+    sel_zone_chain_give(zone, number);
+}
+
+
+static void
+sel_partition_unlink(sel_zone_t *zone, const sel_partition_chunk_t *record)
+{
+    uint32_t  number, *link;
+
+    number = sel_zone_chunk_number(zone, record);
+    link = sel_zone_name_bucket(zone, record->hash);
+
+    while (*link != number) {
+        link = &sel_zone_partition(zone, *link)->name_next;
+    }
+
+    *link = record->name_next;
+    SEL_ZONE_STEP();
+
+    link = sel_zone_number_bucket(zone, record->number);
+
+    while (*link != number) {
+        link = &sel_zone_partition(zone, *link)->number_next;
+    }
+
+    *link = record->number_next;
+    SEL_ZONE_STEP();
+
+    zone->header->partitions--;
+    SEL_ZONE_STEP();
+}

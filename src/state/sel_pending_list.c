@@ -1,0 +1,159 @@
+/*
+ * Records of pending selections: the table by partition and id, the order of
+ * generations, and the room that dropping them makes.
+ */
+
+#include "core/sel_hash.h"
+#include "state/sel_pending_impl.h"
+
+
+uint64_t
+sel_pending_hash(uint32_t partition, sel_str_t id)
+{
+    return sel_hash_bytes(id.data, id.len, partition);
+}
+
+
+sel_pending_chunk_t *
+sel_zone_pending_find(const sel_zone_t *zone, uint64_t hash,
+    uint32_t partition, sel_str_t id)
+{
+    uint32_t              number;
+    sel_pending_chunk_t  *pending;
+
+    number = *sel_zone_pending_bucket(zone, hash);
+
+    while (number != SEL_CHUNK_NONE) {
+        pending = sel_zone_pending(zone, number);
+        number = pending->bucket_next;
+
+        if (pending->hash != hash || pending->partition != partition
+            || pending->id_len != id.len)
+        {
+            continue;
+        }
+
+        if (id.len <= SEL_PENDING_ID
+            ? sel_str_eq(id, (sel_str_t) { pending->id_len, pending->id })
+            : sel_zone_chain_equal(zone, pending->id_chain, id, sel_str("")))
+        {
+            return pending;
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+sel_zone_pending_link(sel_zone_t *zone, sel_pending_chunk_t *pending)
+{
+    uint32_t            number, *bucket;
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+    number = sel_zone_chunk_number(zone, pending);
+    bucket = sel_zone_pending_bucket(zone, pending->hash);
+
+    pending->bucket_next = *bucket;
+    SEL_ZONE_STEP();
+    *bucket = number;
+    SEL_ZONE_STEP();
+
+    pending->newer = SEL_CHUNK_NONE;
+    pending->older = header->pending_newest;
+    SEL_ZONE_STEP();
+
+    if (header->pending_newest == SEL_CHUNK_NONE) {
+        header->pending_oldest = number;
+
+    } else {
+        sel_zone_pending(zone, header->pending_newest)->newer = number;
+    }
+
+    SEL_ZONE_STEP();
+    header->pending_newest = number;
+    SEL_ZONE_STEP();
+
+    header->pending++;
+    header->pending_chunks += pending->chunks;
+    header->pending_size += pending->size;
+    SEL_ZONE_STEP();
+
+    pending->counted = sel_zone_partition_use(zone, pending->partition);
+}
+
+
+void
+sel_zone_pending_end(sel_zone_t *zone, sel_pending_chunk_t *pending)
+{
+    uint32_t            number, *link;
+    sel_zone_header_t  *header;
+
+    sel_chunk_set_tag(&pending->head, SEL_CHUNK_FREE);
+    SEL_ZONE_STEP();
+
+    header = zone->header;
+    number = sel_zone_chunk_number(zone, pending);
+    link = sel_zone_pending_bucket(zone, pending->hash);
+
+    while (*link != number) {
+        link = &sel_zone_pending(zone, *link)->bucket_next;
+    }
+
+    *link = pending->bucket_next;
+    SEL_ZONE_STEP();
+
+    link = pending->older == SEL_CHUNK_NONE
+           ? &header->pending_oldest
+           : &sel_zone_pending(zone, pending->older)->newer;
+    *link = pending->newer;
+    SEL_ZONE_STEP();
+
+    link = pending->newer == SEL_CHUNK_NONE
+           ? &header->pending_newest
+           : &sel_zone_pending(zone, pending->newer)->older;
+    *link = pending->older;
+    SEL_ZONE_STEP();
+
+    header->pending--;
+    header->pending_chunks -= pending->chunks;
+    header->pending_size -= pending->size;
+    SEL_ZONE_STEP();
+
+    if (pending->counted != 0) {
+        sel_zone_partition_unuse(zone, pending->partition);
+    }
+
+    sel_zone_chain_give(zone, pending->id_chain);
+    sel_zone_chain_give(zone, pending->sequence);
+    sel_zone_chain_give(zone, pending->hashes);
+    sel_zone_chain_give(zone, pending->texts);
+    sel_zone_chain_give(zone, number);
+}
+
+
+void
+sel_zone_pending_drop(sel_zone_t *zone, sel_counter_t counter)
+{
+    sel_zone_pending_end(zone, sel_zone_pending(zone,
+                                               zone->header->pending_oldest));
+    sel_count(zone, counter, 1);
+}
+
+
+bool
+sel_zone_room(sel_zone_t *zone, uint64_t n)
+{
+    if (n > (uint64_t) sel_zone_chunks_free(zone)
+            + zone->header->pending_chunks)
+    {
+        return false;
+    }
+
+    while (n > sel_zone_chunks_free(zone)) {
+        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
+    }
+
+    return true;
+}

@@ -1,0 +1,256 @@
+/*
+ * The rebuild of the books: tables and lists, and the prefix tree by booking
+ * everything again.  The order does not matter to the loads, since lives
+ * repeat what blocks weigh.
+ *
+ * The tree needs no more chunks than the one that was there: its edges are
+ * cut where those were cut, at most.  Should chunks be missing all the same,
+ * pending selections go, and then bookings.
+ */
+
+#include "state/sel_books_impl.h"
+#include "state/sel_pending_impl.h"
+#include "state/sel_rebuild_impl.h"
+
+
+static uint32_t *sel_rebuild_newer_booking(const sel_zone_t *zone,
+    uint32_t number);
+static bool sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a,
+    uint32_t b);
+static uint32_t *sel_rebuild_newer_pending(const sel_zone_t *zone,
+    uint32_t number);
+static bool sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a,
+    uint32_t b);
+static void sel_rebuild_link_pending(sel_zone_t *zone);
+static void sel_rebuild_link_bookings(sel_zone_t *zone);
+static void sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
+
+
+static const sel_order_t  sel_rebuild_booking_order = {
+    sel_rebuild_newer_booking, sel_rebuild_first_booking
+};
+
+static const sel_order_t  sel_rebuild_pending_order = {
+    sel_rebuild_newer_pending, sel_rebuild_first_pending
+};
+
+
+void
+sel_rebuild_books_reset(sel_zone_t *zone)
+{
+    size_t              size;
+    uint32_t            i;
+    sel_slot_t         *slot;
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+
+    header->bookings = 0;
+    header->booking_oldest = SEL_CHUNK_NONE;
+    header->booking_newest = SEL_CHUNK_NONE;
+    header->edges = 0;
+    header->pending = 0;
+    header->pending_oldest = SEL_CHUNK_NONE;
+    header->pending_newest = SEL_CHUNK_NONE;
+    header->pending_chunks = 0;
+    header->pending_size = 0;
+    SEL_ZONE_STEP();
+
+    size = zone->n_book_buckets * sizeof(uint32_t);
+
+    memset(zone->id_buckets, 0, size);
+    memset(zone->edge_buckets, 0, size);
+    memset(zone->pending_buckets, 0, size);
+    SEL_ZONE_STEP();
+
+    for (i = 0; i < header->slot_high; i++) {
+        slot = &zone->slots[i];
+
+        slot->requests = 0;
+        slot->prefill = 0;
+        slot->blocks = 0;
+        slot->bookings = SEL_CHUNK_NONE;
+    }
+
+    SEL_ZONE_STEP();
+
+    for (i = 0; i < SEL_ZONE_PROCS; i++) {
+        zone->procs[i].routed = 0;
+    }
+}
+
+
+void
+sel_rebuild_booking(sel_zone_t *zone, uint32_t number)
+{
+    sel_zone_booking(zone, number)->newer = zone->header->booking_oldest;
+    SEL_ZONE_STEP();
+    zone->header->booking_oldest = number;
+    SEL_ZONE_STEP();
+}
+
+
+void
+sel_rebuild_pending(sel_zone_t *zone, uint32_t number)
+{
+    sel_zone_pending(zone, number)->newer = zone->header->pending_oldest;
+    SEL_ZONE_STEP();
+    zone->header->pending_oldest = number;
+    SEL_ZONE_STEP();
+}
+
+
+void
+sel_rebuild_books_use(sel_zone_t *zone)
+{
+    uint32_t              number, *link;
+    sel_slot_t           *slot;
+    sel_booking_chunk_t  *booking;
+    sel_pending_chunk_t  *pending;
+
+    link = &zone->header->booking_oldest;
+
+    while (*link != SEL_CHUNK_NONE) {
+        booking = sel_zone_booking(zone, *link);
+        slot = &zone->slots[booking->slot];
+
+        if (slot->used == SEL_SLOT_FREE || slot->epoch != booking->epoch) {
+            sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
+            SEL_ZONE_STEP();
+            *link = booking->newer;
+            sel_count(zone, SEL_COUNT_BOOKING_RANK_GONE, 1);
+            continue;
+        }
+
+        sel_rebuild_chain(zone, booking->path, SEL_CHUNK_KEYS);
+        sel_rebuild_chain(zone, booking->id_chain, SEL_CHUNK_BYTES);
+        sel_rebuild_chain(zone, booking->life, SEL_CHUNK_LIFE);
+
+        link = &booking->newer;
+    }
+
+    for (number = zone->header->pending_oldest; number != SEL_CHUNK_NONE;
+         number = pending->newer)
+    {
+        pending = sel_zone_pending(zone, number);
+
+        sel_rebuild_chain(zone, pending->sequence, SEL_CHUNK_KEYS);
+        sel_rebuild_chain(zone, pending->hashes, SEL_CHUNK_KEYS);
+        sel_rebuild_chain(zone, pending->id_chain, SEL_CHUNK_BYTES);
+        sel_rebuild_chain(zone, pending->texts, SEL_CHUNK_BYTES);
+    }
+}
+
+
+void
+sel_rebuild_books(sel_zone_t *zone)
+{
+    sel_rebuild_link_pending(zone);
+    sel_rebuild_link_bookings(zone);
+}
+
+
+static void
+sel_rebuild_link_pending(sel_zone_t *zone)
+{
+    uint32_t              number, next;
+    sel_zone_header_t    *header;
+    sel_pending_chunk_t  *pending;
+
+    header = zone->header;
+
+    number = sel_zone_sort(zone, header->pending_oldest,
+                           &sel_rebuild_pending_order);
+    header->pending_oldest = SEL_CHUNK_NONE;
+
+    for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
+        pending = sel_zone_pending(zone, number);
+        next = pending->newer;
+        sel_zone_pending_link(zone, pending);
+    }
+}
+
+
+static void
+sel_rebuild_link_bookings(sel_zone_t *zone)
+{
+    uint32_t            number, next;
+    sel_zone_header_t  *header;
+
+    header = zone->header;
+
+    number = sel_zone_sort(zone, header->booking_oldest,
+                           &sel_rebuild_booking_order);
+    header->booking_oldest = SEL_CHUNK_NONE;
+
+    for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
+        next = sel_zone_booking(zone, number)->newer;
+        sel_rebuild_book(zone, sel_zone_booking(zone, number));
+    }
+}
+
+
+static void
+sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking)
+{
+    bool         fits, uneven;
+    uint32_t     n, depth;
+    sel_path_t   path;
+    sel_place_t  place;
+
+    n = booking->n_blocks;
+    path = (sel_path_t) { NULL, booking->path, 0 };
+    place = sel_tree_walk(zone, path, n, NULL);
+    depth = sel_tree_depth(zone, &place, booking->slot);
+
+    fits = sel_zone_room(zone, sel_tree_need(zone, &place, n, booking->slot,
+                                             depth, &uneven));
+    booking->leaf = SEL_CHUNK_NONE;
+
+    if (fits) {
+        booking->leaf = sel_tree_insert(zone, &place, path, n, booking->slot,
+                                        depth);
+    }
+
+    sel_booking_link(zone, booking);
+
+    if (!fits || !sel_life_restore(zone, booking)) {
+        sel_booking_end(zone, booking);
+        sel_count(zone, SEL_COUNT_BOOKING_NO_ROOM, 1);
+    }
+}
+
+
+static uint32_t *
+sel_rebuild_newer_booking(const sel_zone_t *zone, uint32_t number)
+{
+    return &sel_zone_booking(zone, number)->newer;
+}
+
+
+static bool
+sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a, uint32_t b)
+{
+    const sel_booking_chunk_t  *one, *two;
+
+    one = sel_zone_booking(zone, a);
+    two = sel_zone_booking(zone, b);
+
+    return one->started != two->started ? one->started < two->started
+                                        : one->attempt < two->attempt;
+}
+
+
+static uint32_t *
+sel_rebuild_newer_pending(const sel_zone_t *zone, uint32_t number)
+{
+    return &sel_zone_pending(zone, number)->newer;
+}
+
+
+static bool
+sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a, uint32_t b)
+{
+    return sel_zone_pending(zone, a)->generation
+           < sel_zone_pending(zone, b)->generation;
+}
