@@ -118,6 +118,25 @@ bench_cpu_ns(void)
 }
 
 
+static inline uint64_t
+bench_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+
+    return x ^ x >> 31;
+}
+
+
+/* A made-up token id below 152,000; the same for the same number. */
+static inline uint32_t
+bench_token(uint64_t n)
+{
+    return (uint32_t) ((bench_mix(n) >> 32) * 152000 >> 32);
+}
+
+
 /* "name   median (10 % .. 90 %) unit" */
 static inline void
 bench_print(const char *name, bench_samples_t *samples, const char *unit)

@@ -17,17 +17,6 @@
 #define BENCH_PARTITION  1
 
 
-static inline uint64_t
-bench_mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-
-    return x ^ x >> 31;
-}
-
-
 static inline void
 bench_blocks(uint32_t prompt, uint32_t from, uint32_t n, uint64_t *blocks)
 {

@@ -1,8 +1,7 @@
 /*
- * The body of a selection, 8,192 token ids: read, checked and hashed as the
- * service does it, against a plain digit loop over the same bytes.  The
- * sequence hashes are added to it: a selection does without them, a booking
- * will not.
+ * The body of a selection, 8,192 token ids: read, checked and hashed (blocks
+ * and sequence) as the service does it, against a plain digit loop over the
+ * same bytes.
  *
  * Both run over the same text, in random order, and the text is new in each
  * repetition: with the same text again and again a branch predictor learns
@@ -30,10 +29,8 @@ typedef struct {
     bench_samples_t  loop;
     bench_samples_t  read;
     bench_samples_t  hash;
-    bench_samples_t  chain;
     bench_samples_t  all;
     bench_samples_t  ratio;
-    bench_samples_t  unchained;         /* ratio without sequence hashes */
 } body_times_t;
 
 
@@ -42,8 +39,7 @@ static size_t body_make(const body_mix_t *mix, sel_random_t *random,
     char *text);
 static uint32_t body_number(const body_mix_t *mix, sel_random_t *random);
 static double body_loop(sel_str_t text);
-static double body_service(sel_str_t text, body_times_t *times,
-    double *chain);
+static double body_service(sel_str_t text, body_times_t *times);
 static void body_print(const body_mix_t *mix, body_times_t *times);
 
 
@@ -58,7 +54,6 @@ static const char  body_head[] = "{\"token_ids\":[";
 static const char  body_tail[] = "]}";
 
 static uint32_t    body_numbers[BODY_TOKENS];
-static uint64_t    body_sequence[BODY_TOKENS / BODY_BLOCK];
 
 
 int
@@ -84,7 +79,7 @@ static void
 body_run(const body_mix_t *mix, sel_random_t *random)
 {
     char          *text;
-    double         loop, chain, service;
+    double         loop, service;
     uint32_t       i;
     sel_str_t      body;
     body_times_t   times;
@@ -94,10 +89,8 @@ body_run(const body_mix_t *mix, sel_random_t *random)
     times.loop = bench_samples(BODY_ROUNDS);
     times.read = bench_samples(BODY_ROUNDS);
     times.hash = bench_samples(BODY_ROUNDS);
-    times.chain = bench_samples(BODY_ROUNDS);
     times.all = bench_samples(BODY_ROUNDS);
     times.ratio = bench_samples(BODY_ROUNDS);
-    times.unchained = bench_samples(BODY_ROUNDS);
 
     for (i = 0; i < BODY_ROUNDS; i++) {
 
@@ -106,16 +99,15 @@ body_run(const body_mix_t *mix, sel_random_t *random)
 
         if (sel_random_below(random, 2) == 0) {
             loop = body_loop(body);
-            service = body_service(body, &times, &chain);
+            service = body_service(body, &times);
 
         } else {
-            service = body_service(body, &times, &chain);
+            service = body_service(body, &times);
             loop = body_loop(body);
         }
 
         bench_add(&times.loop, loop);
         bench_add(&times.ratio, service / loop);
-        bench_add(&times.unchained, (service - chain) / loop);
     }
 
     body_print(mix, &times);
@@ -123,10 +115,8 @@ body_run(const body_mix_t *mix, sel_random_t *random)
     bench_samples_free(&times.loop);
     bench_samples_free(&times.read);
     bench_samples_free(&times.hash);
-    bench_samples_free(&times.chain);
     bench_samples_free(&times.all);
     bench_samples_free(&times.ratio);
-    bench_samples_free(&times.unchained);
     free(text);
 }
 
@@ -204,13 +194,13 @@ body_loop(sel_str_t text)
 }
 
 
-/* the same for the service, and for the sequence hashes alone */
+/* the same for the service */
 __attribute__((noinline))
 static double
-body_service(sel_str_t text, body_times_t *times, double *chain)
+body_service(sel_str_t text, body_times_t *times)
 {
     bool                   ok;
-    uint64_t               at[5];
+    uint64_t               at[4];
     sel_json_t             json;
     sel_arena_t            arena;
     sel_fault_t            fault;
@@ -229,8 +219,8 @@ body_service(sel_str_t text, body_times_t *times, double *chain)
 
     at[1] = sel_clock_ns();
 
-    ok = ok && sel_prompt_read(&partition, &arena, &body, true, &prompt,
-                               &fault);
+    ok = ok && sel_prompt_read(&partition, &arena, &body, SEL_PROMPT_FOR_SELECT,
+                               NULL, &prompt, &fault);
 
     at[2] = sel_clock_ns();
 
@@ -238,24 +228,17 @@ body_service(sel_str_t text, body_times_t *times, double *chain)
         bench_fail("the body was refused");
     }
 
-    sel_hash_chain(prompt.blocks, prompt.n_blocks, SEL_HASH_SEED,
-                   body_sequence);
-    bench_keep((uintptr_t) body_sequence);
-
-    at[3] = sel_clock_ns();
+    bench_keep((uintptr_t) prompt.sequence);
 
     sel_arena_free(&arena);
 
-    at[4] = sel_clock_ns();
-
-    *chain = (double) (at[3] - at[2]) / 1000;
+    at[3] = sel_clock_ns();
 
     bench_add(&times->read, (double) (at[1] - at[0]) / 1000);
     bench_add(&times->hash, (double) (at[2] - at[1]) / 1000);
-    bench_add(&times->chain, *chain);
-    bench_add(&times->all, (double) (at[4] - at[0]) / 1000);
+    bench_add(&times->all, (double) (at[3] - at[0]) / 1000);
 
-    return (double) (at[4] - at[0]) / 1000;
+    return (double) (at[3] - at[0]) / 1000;
 }
 
 
@@ -265,10 +248,8 @@ body_print(const body_mix_t *mix, body_times_t *times)
     printf("\n  %s\n", mix->name);
 
     bench_print("digit loop", &times->loop, "us");
-    bench_print("read, checked, hashed and chained", &times->all, "us");
+    bench_print("read, checked and hashed", &times->all, "us");
     bench_print("   of it: read and checked", &times->read, "us");
-    bench_print("   block hashes", &times->hash, "us");
-    bench_print("   sequence hashes", &times->chain, "us");
+    bench_print("   hashes", &times->hash, "us");
     bench_print("ratio", &times->ratio, "");
-    bench_print("ratio without sequence hashes", &times->unchained, "");
 }

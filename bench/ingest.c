@@ -1,214 +1,201 @@
 /*
  * KV events from msgpack bytes into the index: messages as vLLM publishes
  * them (maps, token ids below 152,000), given to a feed, whose changes go to
- * an index of one rank that grows from empty to 1,048,576 blocks.
+ * an index of one rank.
+ *
+ * Growing: the index from empty to 1,048,576 blocks.  Turnover: at that size,
+ * each message removes as many blocks as it stores.  The same messages into a
+ * sink that does nothing tell what reading and hashing alone cost.
  *
  * Only the feed's work is timed, in CPU time; each message is made just
- * before.
+ * before, as if it had just been received.  The cases take turns.
  */
 
-#include "bench.h"
+#include "pack.h"
 #include "index/sel_index.h"
 #include "kv_events/sel_kv_feed.h"
 
 
-#define INGEST_BLOCKS   1048576
-#define INGEST_EVENT    64              /* blocks of an event */
-#define INGEST_SIZE     16              /* tokens of a block */
-#define INGEST_DEPTH    512             /* blocks of a prompt */
-#define INGEST_EVENTS   64              /* of the large messages */
-#define INGEST_BYTES    (INGEST_EVENTS * INGEST_EVENT                         \
-                         * (INGEST_SIZE * 5 + 9) + 65536)
+#define INGEST_BLOCKS    1048576
+#define INGEST_RUNS      5
+#define INGEST_TURNOVER  (INGEST_BLOCKS / 4)
 
 
 typedef struct {
-    size_t    len;
-    uint8_t  *data;
-} ingest_pack_t;
+    const char       *name;
+    uint32_t          events;           /* stored, a message */
+    bool              index;
+    bool              turnover;
+    bench_samples_t   rate;             /* million blocks/s */
+    bench_samples_t   bytes;            /* MB/s */
+} ingest_case_t;
 
 
-static void ingest_run(uint32_t events, sel_random_t *random);
-static void ingest_message(ingest_pack_t *pack, uint32_t events,
-    uint64_t first, sel_random_t *random);
-static void ingest_event(ingest_pack_t *pack, uint64_t first,
-    sel_random_t *random);
-static void ingest_head(ingest_pack_t *pack, uint8_t first, uint64_t value,
-    unsigned bytes);
-static void ingest_text(ingest_pack_t *pack, const char *text);
+typedef struct {
+    uint64_t          sequence;
+    uint64_t          spent;            /* ns */
+    uint64_t          bytes;
+    uint64_t          counts[SEL_KV_COUNTS];
+    sel_index_t      *index;            /* NULL: none */
+    sel_kv_feed_t    *feed;
+    bench_pack_t      pack;
+} ingest_t;
+
+
+static void ingest_run(ingest_case_t *c, uint64_t seed);
+static void ingest_pass(ingest_t *in, const ingest_case_t *c, uint64_t from,
+    uint64_t to, bool remove);
+static void ingest_message(ingest_t *in);
 static sel_index_result_t ingest_apply(void *data, uint32_t dp_rank,
     sel_index_change_t *change);
+
+
+static ingest_case_t  ingest_cases[] = {
+    { .name = "growing, messages of 64 x 64 blocks", .events = 64,
+      .index = true },
+    { .name = "growing, messages of 8 x 64 blocks", .events = 8,
+      .index = true },
+    { .name = "growing, messages of 1 x 64 blocks", .events = 1,
+      .index = true },
+    { .name = "turnover, stored and removed, 8 x 64", .events = 8,
+      .index = true, .turnover = true },
+    { .name = "reading and hashing alone, 8 x 64", .events = 8 }
+};
 
 
 int
 main(void)
 {
-    sel_random_t  random;
+    size_t          k;
+    uint32_t        i;
+    sel_random_t    random;
+    ingest_case_t  *c;
 
     sel_random_seed(&random);
 
     printf("KV events through the feed into the index, %u blocks of %u "
-           "tokens\n\n", INGEST_BLOCKS, INGEST_SIZE);
+           "tokens, %u runs\n\n", INGEST_BLOCKS, BENCH_SIZE, INGEST_RUNS);
 
-    ingest_run(INGEST_EVENTS, &random);
-    ingest_run(1, &random);
+    for (k = 0; k < sel_countof(ingest_cases); k++) {
+        c = &ingest_cases[k];
+        c->rate = bench_samples(INGEST_RUNS);
+        c->bytes = bench_samples(INGEST_RUNS);
+    }
+
+    for (i = 0; i < INGEST_RUNS; i++) {
+        for (k = 0; k < sel_countof(ingest_cases); k++) {
+            ingest_run(&ingest_cases[k], sel_random_u64(&random));
+        }
+    }
+
+    for (k = 0; k < sel_countof(ingest_cases); k++) {
+        c = &ingest_cases[k];
+        bench_print(c->name, &c->rate, "million blocks/s");
+        bench_print("   payload", &c->bytes, "MB/s");
+    }
 
     return 0;
 }
 
 
 static void
-ingest_run(uint32_t events, sel_random_t *random)
+ingest_run(ingest_case_t *c, uint64_t seed)
 {
-    char             name[80];
-    uint64_t         i, bytes, spent, start, sequence;
-    uint64_t         counts[SEL_KV_COUNTS];
-    sel_str_t        frames[3];
-    sel_index_t     *index;
-    ingest_pack_t    pack;
-    sel_kv_feed_t   *feed;
-    sel_kv_sink_t    sink;
+    uint64_t  blocks;
+    ingest_t  in;
 
-    pack.data = bench_alloc(INGEST_BYTES);
-    feed = sel_kv_feed_create(INGEST_SIZE, 0);
-    index = sel_index_create(0, sel_random_u64(random));
+    memset(&in, 0, sizeof(ingest_t));
 
-    if (feed == NULL || index == NULL
-        || sel_index_owner(index, 1, 1, 0) != 0)
+    in.feed = sel_kv_feed_create(BENCH_SIZE, 0);
+    in.index = c->index ? sel_index_create(0, seed) : NULL;
+
+    if (in.feed == NULL
+        || (c->index && (in.index == NULL
+                         || sel_index_owner(in.index, 1, 1, 0) != 0)))
     {
         bench_fail("out of memory");
     }
 
-    sink = (sel_kv_sink_t) { ingest_apply, index };
-    memset(counts, 0, sizeof(counts));
-    bytes = 0;
-    spent = 0;
+    blocks = INGEST_BLOCKS;
+    ingest_pass(&in, c, 0, INGEST_BLOCKS, false);
 
-    for (i = 0; i < INGEST_BLOCKS / INGEST_EVENT / events; i++) {
-        ingest_message(&pack, events, i * events * INGEST_EVENT, random);
-        sequence = __builtin_bswap64(i);
-
-        frames[0] = sel_str("kv-events");
-        frames[1] = (sel_str_t) { sizeof(sequence), (uint8_t *) &sequence };
-        frames[2] = (sel_str_t) { pack.len, pack.data };
-
-        start = bench_cpu_ns();
-        (void) sel_kv_feed_message(feed, frames, 3, &sink, counts);
-        spent += bench_cpu_ns() - start;
-        bytes += pack.len;
+    if (c->turnover) {
+        in.spent = 0;
+        in.bytes = 0;
+        blocks = 2 * INGEST_TURNOVER;
+        ingest_pass(&in, c, INGEST_BLOCKS, INGEST_BLOCKS + INGEST_TURNOVER,
+                    true);
     }
 
-    if (counts[SEL_KV_STORED] != INGEST_BLOCKS / INGEST_EVENT) {
+    if (in.counts[SEL_KV_STORED] * BENCH_EVENT
+        != INGEST_BLOCKS + (c->turnover ? INGEST_TURNOVER : 0)
+        || in.counts[SEL_KV_UNKNOWN_BLOCK] != 0)
+    {
         bench_fail("an event was refused");
     }
 
-    (void) snprintf(name, sizeof(name), "messages of %u x %u blocks", events,
-                    INGEST_EVENT);
-    bench_print_one(name, INGEST_BLOCKS * 1e3 / (double) spent,
-                    "million blocks/s");
-    bench_print_one("   payload", (double) bytes * 1e3 / (double) spent,
-                    "MB/s");
+    bench_add(&c->rate, (double) blocks * 1e3 / (double) in.spent);
+    bench_add(&c->bytes, (double) in.bytes * 1e3 / (double) in.spent);
 
-    sel_index_destroy(index);
-    sel_kv_feed_destroy(feed);
-    free(pack.data);
+    if (in.index != NULL) {
+        sel_index_destroy(in.index);
+    }
+
+    sel_kv_feed_destroy(in.feed);
+    free(in.pack.data);
 }
 
 
 static void
-ingest_message(ingest_pack_t *pack, uint32_t events, uint64_t first,
-    sel_random_t *random)
+ingest_pass(ingest_t *in, const ingest_case_t *c, uint64_t from, uint64_t to,
+    bool remove)
 {
     uint32_t  i;
 
-    pack->len = 0;
+    while (from < to) {
+        bench_pack_open(&in->pack, c->events << remove);
 
-    ingest_head(pack, 0x93, 0, 0);
-    ingest_head(pack, 0xcb, 0x41d96ee000000000, 8);
-    ingest_head(pack, 0xdc, events, 2);
+        for (i = 0; i < c->events; i++) {
+            bench_pack_event(&in->pack, from,
+                             remove ? INGEST_BLOCKS : 0);
+            from += BENCH_EVENT;
+        }
 
-    for (i = 0; i < events; i++) {
-        ingest_event(pack, first + (uint64_t) i * INGEST_EVENT, random);
-    }
-
-    ingest_head(pack, 0, 0, 0);
-}
-
-
-/* Block n is known by n + 2^63; a prompt's blocks come one after another. */
-static void
-ingest_event(ingest_pack_t *pack, uint64_t first, sel_random_t *random)
-{
-    uint32_t  i, token;
-
-    first |= (uint64_t) 1 << 63;
-
-    ingest_head(pack, 0x86, 0, 0);
-    ingest_text(pack, "type");
-    ingest_text(pack, "BlockStored");
-    ingest_text(pack, "block_hashes");
-    ingest_head(pack, 0xdc, INGEST_EVENT, 2);
-
-    for (i = 0; i < INGEST_EVENT; i++) {
-        ingest_head(pack, 0xcf, first + i, 8);
-    }
-
-    ingest_text(pack, "parent_block_hash");
-
-    if (first % INGEST_DEPTH == 0) {
-        ingest_head(pack, 0xc0, 0, 0);
-
-    } else {
-        ingest_head(pack, 0xcf, first - 1, 8);
-    }
-
-    ingest_text(pack, "token_ids");
-    ingest_head(pack, 0xdc, INGEST_EVENT * INGEST_SIZE, 2);
-
-    for (i = 0; i < INGEST_EVENT * INGEST_SIZE; i++) {
-        token = (uint32_t) sel_random_below(random, 152000);
-
-        ingest_head(pack, token < 65536 ? 0xcd : 0xce, token,
-                    token < 65536 ? 2 : 4);
-    }
-
-    ingest_text(pack, "block_size");
-    ingest_head(pack, INGEST_SIZE, 0, 0);
-    ingest_text(pack, "medium");
-    ingest_text(pack, "GPU");
-}
-
-
-/* A first byte, then a number of some bytes, big endian. */
-static void
-ingest_head(ingest_pack_t *pack, uint8_t first, uint64_t value,
-    unsigned bytes)
-{
-    if (pack->len + 9 > INGEST_BYTES) {
-        bench_fail("a message is too long");
-    }
-
-    pack->data[pack->len++] = first;
-
-    while (bytes-- != 0) {
-        pack->data[pack->len++] = (uint8_t) (value >> 8 * bytes);
+        bench_pack_close(&in->pack);
+        ingest_message(in);
     }
 }
 
 
 static void
-ingest_text(ingest_pack_t *pack, const char *text)
+ingest_message(ingest_t *in)
 {
-    ingest_head(pack, (uint8_t) (0xa0 | strlen(text)), 0, 0);
+    uint64_t        start, sequence;
+    sel_str_t       frames[3];
+    sel_kv_sink_t   sink;
 
-    while (*text != '\0') {
-        ingest_head(pack, (uint8_t) *text++, 0, 0);
-    }
+    sink = (sel_kv_sink_t) { ingest_apply, in->index };
+    sequence = __builtin_bswap64(in->sequence++);
+
+    frames[0] = sel_str("kv-events");
+    frames[1] = (sel_str_t) { sizeof(sequence), (uint8_t *) &sequence };
+    frames[2] = (sel_str_t) { in->pack.len, in->pack.data };
+
+    start = bench_cpu_ns();
+    (void) sel_kv_feed_message(in->feed, frames, 3, &sink, in->counts);
+    in->spent += bench_cpu_ns() - start;
+    in->bytes += in->pack.len;
 }
 
 
 static sel_index_result_t
 ingest_apply(void *data, uint32_t dp_rank, sel_index_change_t *change)
 {
+    if (data == NULL) {
+        bench_keep(change->block[change->n - 1]);
+        return SEL_INDEX_OK;
+    }
+
     change->owner = 0;
 
     return sel_index_apply(data, change);

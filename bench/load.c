@@ -3,41 +3,30 @@
  * several paths of one server by turns, and reads the CPU time of the
  * server's processes at the edges of each turn.
  *
- *     load PORT CONNECTIONS REQUESTS ROUNDS BODIES PID,PID PATH...
+ *     load PORT CONNECTIONS REQUESTS[@RATE] ROUNDS BODIES PID,PID PATH...
  *
  * BODIES is a file with a body a line; the requests take them by turns.  Each
  * connection has one request under way at any time and is kept alive to the
- * end.  Prints a line a turn:
+ * end.  With a RATE so many requests a second become due, at random times,
+ * else each as soon as a connection is free.  Prints a line a turn:
  *
  *     path  CPU microseconds a request  requests a second  bytes of an answer
+ *     and two times from due to answered, in microseconds: p50  p99
  *
  * Anything but a 200 with a Content-Length ends it.
  */
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
-#include "bench.h"
+#include <sys/prctl.h>
+#include "post.h"
 
 
 #define LOAD_CONNECTIONS  64
 #define LOAD_PIDS         16
-#define LOAD_ANSWER       65536
-#define LOAD_WAIT         10000         /* milliseconds */
-
-
-typedef struct {
-    int           fd;
-    bool          busy;
-    sel_str_t     head;                 /* what is left to send */
-    sel_str_t     body;
-    size_t        n;                    /* bytes of the answer so far */
-    char          answer[LOAD_ANSWER];
-} load_connection_t;
+#define LOAD_WAIT         10000000000   /* ns */
+#define LOAD_SEED         1
 
 
 typedef struct {
@@ -46,24 +35,28 @@ typedef struct {
     uint32_t            n_pids;
     uint32_t            next;           /* body */
     uint64_t            bytes;          /* of the last answer's body */
+    double              rate;           /* 0: as fast as it can */
+    uint64_t            due;            /* of the next request */
+    sel_random_t        random;
+    bench_samples_t     times;          /* us */
     sel_str_t          *bodies;
     sel_str_t          *heads;          /* of one path, for each body */
     clockid_t           clocks[LOAD_PIDS];
-    load_connection_t   connections[LOAD_CONNECTIONS];
+    post_t              connections[LOAD_CONNECTIONS];
     struct pollfd       polls[LOAD_CONNECTIONS];
 } load_t;
 
 
+static uint32_t load_requests(load_t *load, const char *text);
 static void load_bodies(load_t *load, const char *path);
 static void load_pids(load_t *load, const char *list);
-static void load_connect(load_t *load, unsigned port);
 static void load_heads(load_t *load, const char *path);
 static void load_turn(load_t *load, const char *path, uint32_t requests);
 static double load_cpu(const load_t *load);
-static void load_start(load_t *load, load_connection_t *c);
-static bool load_send(load_connection_t *c);
-static bool load_receive(load_t *load, load_connection_t *c);
-static size_t load_part(load_connection_t *c, sel_str_t *part, int flags);
+static uint32_t load_start_due(load_t *load, uint32_t most);
+static void load_wait(load_t *load, bool more);
+static void load_start(load_t *load, post_t *c);
+static void load_answered(load_t *load, const post_t *c);
 
 
 int
@@ -81,7 +74,7 @@ main(int argc, char **argv)
 
     load = &state;
     load->n_connections = (uint32_t) atoi(argv[2]);
-    requests = (uint32_t) atoi(argv[3]);
+    requests = load_requests(load, argv[3]);
     rounds = (uint32_t) atoi(argv[4]);
 
     if (load->n_connections == 0 || load->n_connections > LOAD_CONNECTIONS) {
@@ -92,7 +85,11 @@ main(int argc, char **argv)
 
     load_bodies(load, argv[5]);
     load_pids(load, argv[6]);
-    load_connect(load, (unsigned) atoi(argv[1]));
+
+    for (i = 0; i < load->n_connections; i++) {
+        post_connect(&load->connections[i], (unsigned) atoi(argv[1]));
+        load->polls[i].fd = load->connections[i].fd;
+    }
 
     for (path = 7; path < argc; path++) {
         load_heads(load, argv[path]);
@@ -107,6 +104,26 @@ main(int argc, char **argv)
     }
 
     return 0;
+}
+
+
+static uint32_t
+load_requests(load_t *load, const char *text)
+{
+    char      *end;
+    uint32_t   n;
+
+    n = (uint32_t) strtoul(text, &end, 10);
+
+    load->rate = *end == '@' ? strtod(end + 1, NULL) : 0;
+    load->times = bench_samples(n);
+    sel_random_seed_with(&load->random, LOAD_SEED);
+
+    /* or the kernel would round each wait up */
+
+    (void) prctl(PR_SET_TIMERSLACK, 1);
+
+    return n;
 }
 
 
@@ -176,34 +193,6 @@ load_pids(load_t *load, const char *list)
 
 
 static void
-load_connect(load_t *load, unsigned port)
-{
-    int                  fd, on;
-    uint32_t             i;
-    struct sockaddr_in   address;
-
-    on = 1;
-    address = (struct sockaddr_in) { .sin_family = AF_INET,
-        .sin_port = htons((uint16_t) port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
-    for (i = 0; i < load->n_connections; i++) {
-        fd = socket(AF_INET, SOCK_STREAM, 0);
-
-        if (fd == -1
-            || connect(fd, (struct sockaddr *) &address, sizeof(address)) != 0
-            || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
-        {
-            bench_fail("the server cannot be reached");
-        }
-
-        load->connections[i].fd = fd;
-        load->polls[i].fd = fd;
-    }
-}
-
-
-static void
 load_heads(load_t *load, const char *path)
 {
     int        n;
@@ -232,49 +221,100 @@ load_heads(load_t *load, const char *path)
 static void
 load_turn(load_t *load, const char *path, uint32_t requests)
 {
-    double              cpu;
-    uint32_t            i, sent, done;
-    uint64_t            start;
-    load_connection_t  *c;
+    double    cpu;
+    uint32_t  i, sent, done;
+    uint64_t  start;
 
     cpu = load_cpu(load);
     start = sel_clock_ns();
+    load->due = start;
+    load->times.n = 0;
     sent = 0;
     done = 0;
 
     while (done < requests) {
 
-        for (i = 0; i < load->n_connections; i++) {
-            c = &load->connections[i];
-
-            if (!c->busy && sent < requests) {
-                load_start(load, c);
-                sent++;
-            }
-
-            load->polls[i].events = c->busy ? POLLIN : 0;
-
-            if (c->busy && !load_send(c)) {
-                load->polls[i].events |= POLLOUT;
-            }
-        }
-
-        if (poll(load->polls, load->n_connections, LOAD_WAIT) <= 0) {
-            bench_fail("the server does not answer");
-        }
+        sent += load_start_due(load, requests - sent);
+        load_wait(load, sent < requests);
 
         for (i = 0; i < load->n_connections; i++) {
-            if ((load->polls[i].revents & ~POLLOUT) != 0) {
-                done += load_receive(load, &load->connections[i]);
+            if ((load->polls[i].revents & ~POLLOUT) != 0
+                && post_receive(&load->connections[i]))
+            {
+                load_answered(load, &load->connections[i]);
+                done++;
             }
         }
     }
 
     if (path != NULL) {
-        printf("%s\t%.3f\t%.1f\t%" PRIu64 "\n", path,
+        printf("%s\t%.3f\t%.1f\t%" PRIu64 "\t%.1f\t%.1f\n", path,
                (load_cpu(load) - cpu) / 1000 / requests,
                requests * 1e9 / (double) (sel_clock_ns() - start),
-               load->bytes);
+               load->bytes, bench_median(&load->times),
+               bench_quantile(&load->times, 0.99));
+    }
+}
+
+
+/* How many were started; sends what connections still have to send, too. */
+static uint32_t
+load_start_due(load_t *load, uint32_t most)
+{
+    uint32_t            i, n;
+    uint64_t            now;
+    post_t  *c;
+
+    now = sel_clock_ns();
+    n = 0;
+
+    for (i = 0; i < load->n_connections; i++) {
+        c = &load->connections[i];
+
+        if (!c->busy && n < most && load->due <= now) {
+            load_start(load, c);
+            n++;
+        }
+
+        load->polls[i].events = c->busy ? POLLIN : 0;
+
+        if (c->busy && !post_send(c)) {
+            load->polls[i].events |= POLLOUT;
+        }
+    }
+
+    return n;
+}
+
+
+/* For an answer, or for the next request's time when it can be sent then. */
+static void
+load_wait(load_t *load, bool more)
+{
+    int              n;
+    bool             unused;
+    int64_t          ns;
+    uint32_t         i;
+    struct timespec  ts;
+
+    unused = false;
+
+    for (i = 0; i < load->n_connections; i++) {
+        unused = unused || !load->connections[i].busy;
+    }
+
+    ns = LOAD_WAIT;
+
+    if (more && unused) {
+        ns = (int64_t) (load->due - sel_clock_ns());
+        ns = ns < 0 ? 0 : ns;
+    }
+
+    ts = (struct timespec) { ns / 1000000000, ns % 1000000000 };
+    n = ppoll(load->polls, load->n_connections, &ts, NULL);
+
+    if (n < 0 || (n == 0 && ns == LOAD_WAIT)) {
+        bench_fail("the server does not answer");
     }
 }
 
@@ -302,86 +342,23 @@ load_cpu(const load_t *load)
 
 
 static void
-load_start(load_t *load, load_connection_t *c)
+load_start(load_t *load, post_t *c)
 {
-    c->busy = true;
-    c->n = 0;
-    c->head = load->heads[load->next];
-    c->body = load->bodies[load->next];
+    c->due = load->rate == 0 ? sel_clock_ns() : load->due;
+    post_start(c, load->heads[load->next], load->bodies[load->next]);
 
     load->next = (load->next + 1) % load->n_bodies;
+
+    if (load->rate != 0) {
+        load->due += (uint64_t) (-log1p(-sel_random_unit(&load->random))
+                                 * 1e9 / load->rate);
+    }
 }
 
 
-/* Whether all is sent. */
-static bool
-load_send(load_connection_t *c)
+static void
+load_answered(load_t *load, const post_t *c)
 {
-    return load_part(c, &c->head, MSG_MORE) == 0
-           && load_part(c, &c->body, 0) == 0;
-}
-
-
-static size_t
-load_part(load_connection_t *c, sel_str_t *part, int flags)
-{
-    ssize_t  n;
-
-    if (part->len == 0) {
-        return 0;
-    }
-
-    n = send(c->fd, part->data, part->len, MSG_DONTWAIT | flags);
-
-    if (n > 0) {
-        part->data += n;
-        part->len -= (size_t) n;
-
-    } else if (errno != EAGAIN && errno != EINTR) {
-        bench_fail("the server closed a connection");
-    }
-
-    return part->len;
-}
-
-
-/* Whether the answer is complete. */
-static bool
-load_receive(load_t *load, load_connection_t *c)
-{
-    char     *body, *length;
-    ssize_t   n;
-
-    n = recv(c->fd, c->answer + c->n, sizeof(c->answer) - 1 - c->n,
-             MSG_DONTWAIT);
-
-    if (n == -1 && (errno == EAGAIN || errno == EINTR)) {
-        return false;
-    }
-
-    if (n <= 0 || !c->busy) {
-        bench_fail("the server closed a connection");
-    }
-
-    c->n += (size_t) n;
-    c->answer[c->n] = '\0';
-
-    body = strstr(c->answer, "\r\n\r\n");
-
-    if (body == NULL) {
-        return false;
-    }
-
-    length = strstr(c->answer, "\r\nContent-Length: ");
-
-    if (strncmp(c->answer, "HTTP/1.1 200 ", 13) != 0
-        || length == NULL || length > body)
-    {
-        bench_fail(c->answer);
-    }
-
-    load->bytes = strtoull(length + 18, NULL, 10);
-    c->busy = c->n < (size_t) (body + 4 - c->answer) + load->bytes;
-
-    return !c->busy;
+    load->bytes = c->length;
+    bench_add(&load->times, (double) (sel_clock_ns() - c->due) / 1000);
 }

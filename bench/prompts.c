@@ -13,8 +13,7 @@
 
 
 static void prompts_line(sel_str_t line);
-static void prompts_write(const sel_prompt_t *prompt,
-    const uint64_t *sequence);
+static void prompts_write(const sel_prompt_t *prompt);
 static void prompts_hashes(sel_json_out_t *out, const char *name,
     const uint64_t *hashes, uint32_t n);
 
@@ -42,7 +41,6 @@ main(void)
 static void
 prompts_line(sel_str_t line)
 {
-    uint64_t              *sequence;
     sel_json_t             json;
     sel_arena_t            arena;
     sel_fault_t            fault;
@@ -56,23 +54,20 @@ prompts_line(sel_str_t line)
     sel_json_init_text(&json, &arena, line);
 
     if (!sel_read_select(&json, &body)
-        || !sel_prompt_read(&partition, &arena, &body, true, &prompt, &fault))
+        || !sel_prompt_read(&partition, &arena, &body, SEL_PROMPT_FOR_SELECT,
+                            NULL, &prompt, &fault))
     {
         bench_fail("a line is no body with token_ids");
     }
 
-    sequence = bench_alloc(prompt.n_blocks * sizeof(uint64_t));
-    sel_hash_chain(prompt.blocks, prompt.n_blocks, SEL_HASH_SEED, sequence);
+    prompts_write(&prompt);
 
-    prompts_write(&prompt, sequence);
-
-    free(sequence);
     sel_arena_free(&arena);
 }
 
 
 static void
-prompts_write(const sel_prompt_t *prompt, const uint64_t *sequence)
+prompts_write(const sel_prompt_t *prompt)
 {
     sel_buf_t       buf;
     sel_json_out_t  out;
@@ -82,7 +77,8 @@ prompts_write(const sel_prompt_t *prompt, const uint64_t *sequence)
 
     sel_json_out_object(&out);
     prompts_hashes(&out, "block_hashes", prompt->blocks, prompt->n_blocks);
-    prompts_hashes(&out, "sequence_hashes", sequence, prompt->n_blocks);
+    prompts_hashes(&out, "sequence_hashes", prompt->sequence,
+                   prompt->n_sequence);
     sel_json_out_key(&out, "isl_tokens");
     sel_json_out_u64(&out, prompt->isl_tokens);
     sel_json_out_object_end(&out);

@@ -11,109 +11,29 @@ With events every rank has a ZMQ publisher of its own; together they publish
 BLOCKS blocks, among them those of all prompts that are asked for.
 """
 
-import argparse
 import json
 import pathlib
 import random
-import re
-import resource
-import signal
-import socket
 import statistics
 import struct
 import subprocess
 import sys
 import time
-from http.client import HTTPConnection
 
 import msgpack
 import zmq
 
+from server import BLOCK, WAIT, Nginx, raise_limit, run, spread, wait_until
+
 RANKS = (1, 64, 1024)
 PROMPTS = 64
 TOKENS = 8192
-BLOCK = 16
 BLOCKS = 100_000
 EVENT_BLOCKS = 64
 BATCH_EVENTS = 8
 CONNECTIONS = 16
 ROUNDS = 7
-WAIT = 30
 FILES = 8192                # descriptors that 1,024 ranks need
-
-CONF = """
-load_module {build}/ngx_http_select_module.so;
-load_module {build}/bench/ngx_bench_answer_module.so;
-
-daemon off;
-worker_processes 2;
-pid {run}/nginx.pid;
-error_log {run}/error.log warn;
-
-events {{
-    worker_connections 8192;
-}}
-
-http {{
-    access_log off;
-    keepalive_requests 100000000;
-    client_body_buffer_size 128k;
-    client_body_temp_path {run}/client_body;
-    proxy_temp_path {run}/proxy;
-    fastcgi_temp_path {run}/fastcgi;
-    uwsgi_temp_path {run}/uwsgi;
-    scgi_temp_path {run}/scgi;
-
-    select_zone selector 64m;
-    select_kv_events {events};
-
-    server {{
-        listen 127.0.0.1:{port} reuseport;
-
-        location / {{
-            select_service selector;
-        }}
-
-        location = /status {{
-            select_status selector;
-        }}
-
-        location = /fixed {{
-            bench_answer '{answer}';
-        }}
-
-        location = /return {{
-            default_type application/json;
-            return 200 '{answer}';
-        }}
-    }}
-}}
-"""
-
-
-class BenchError(Exception):
-    pass
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + WAIT
-    while not condition():
-        if time.monotonic() > end:
-            raise BenchError(f"{what}: not within {WAIT} seconds")
-        time.sleep(0.01)
-
-
-def raise_limit():
-    """Of descriptors, for us and for nginx; whether that is enough."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard == resource.RLIM_INFINITY or hard >= FILES
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def sample_answer(events):
@@ -127,63 +47,6 @@ def sample_answer(events):
                      "cpu": hit, "disk": hit},
          "effective_prefill_tokens": TOKENS - hit,
          "potential_decode_blocks": TOKENS // BLOCK}, separators=(",", ":"))
-
-
-class Nginx:
-    """A server of our own, ended with the scenario."""
-
-    def __init__(self, options, events):
-        self.port = free_port()
-        self.run = options.build / "bench" / "run"
-        self.run.mkdir(parents=True, exist_ok=True)
-        conf = self.run / "nginx.conf"
-        conf.write_text(CONF.format(
-            build=options.build, run=self.run, port=self.port,
-            events="on" if events else "off", answer=sample_answer(events)))
-        self.master = subprocess.Popen(
-            [options.nginx, "-p", f"{self.run}/", "-c", conf,
-             "-e", self.run / "error.log"], stdin=subprocess.DEVNULL)
-        self.http = HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
-        wait_until(self.answers, "nginx")
-
-    def answers(self):
-        if self.master.poll() is not None:
-            raise BenchError(f"nginx did not start, see {self.run}/error.log")
-        try:
-            return self.call("GET", "/health")[0] == 200
-        except OSError:
-            self.http.close()
-            return False
-
-    def call(self, method, path, body=None):
-        self.http.request(method, path, body and json.dumps(body),
-                          {"Content-Type": "application/json"})
-        response = self.http.getresponse()
-        return response.status, response.read().decode()
-
-    def register(self, number, endpoint):
-        status, text = self.call("POST", "/workers", {
-            "worker_id": 1000 + number, "block_size": BLOCK,
-            "endpoint": f"http://engine-{1000 + number}:8000",
-            "kv_events_endpoint": endpoint})
-        if status != 201 or '"schedulable"' not in text:
-            raise BenchError(f"a worker was not taken: {text}")
-
-    def workers(self):
-        children = pathlib.Path(f"/proc/{self.master.pid}/task/"
-                                f"{self.master.pid}/children").read_text()
-        return ",".join(children.split())
-
-    def index_blocks(self):
-        """Of each worker process."""
-        status = self.call("GET", "/status")[1]
-        return [int(float(n)) for n in re.findall(
-            r'^select_index_blocks\{process="\d+"\} (\S+)', status, re.M)]
-
-    def stop(self):
-        self.http.close()
-        self.master.send_signal(signal.SIGTERM)
-        self.master.wait(WAIT)
 
 
 class Engines:
@@ -273,12 +136,12 @@ class Bench:
     def scenario(self, events, ranks):
         nginx = engines = None
         try:
-            nginx = Nginx(self.options, events)
+            nginx = Nginx(self.options, events, answer=sample_answer(events))
             if events:
                 engines = Engines(ranks)
             for number in range(ranks):
-                nginx.register(number, events and "tcp://127.0.0.1:%d"
-                               % engines.ports[number] or None)
+                nginx.register(number,
+                               engines.ports[number:][:1] if events else ())
             if events:
                 self.fill(nginx, engines, ranks)
             for label in ("512 hashes", "8,192 token ids"):
@@ -304,16 +167,11 @@ class Bench:
         report(events, ranks, label, turns)
 
 
-def spread(values, digits=1):
-    return (f"{statistics.median(values):.{digits}f} "
-            f"({min(values):.{digits}f} .. {max(values):.{digits}f})")
-
-
 def report(events, ranks, label, turns):
     print(f"\n  {label}, {ranks} rank{'s' * (ranks > 1)}, KV events "
           f"{'on' if events else 'off'}")
     for path, rows in turns.items():
-        cpu, rate, size = zip(*rows)
+        cpu, rate, size, *_ = zip(*rows)
         print(f"    {path:8} {spread(cpu):>24} us CPU a request "
               f"{statistics.median(rate):9.0f} requests/s "
               f"{size[0]:5.0f} bytes")
@@ -324,17 +182,10 @@ def report(events, ranks, label, turns):
     sys.stdout.flush()
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--nginx", default="/usr/sbin/nginx")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    options.build = options.build.resolve()
+def main(options):
     print(f"POST /select in nginx with 2 worker processes, {CONNECTIONS} "
           f"connections; {ROUNDS} turns each, median (min .. max)")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    enough = raise_limit()
+    enough = raise_limit(FILES)
     bench = Bench(options)
     for events in (False, True):
         for ranks in RANKS:
@@ -346,7 +197,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (BenchError, subprocess.SubprocessError) as error:
-        sys.exit(str(error))
+    run(main)
