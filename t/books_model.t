@@ -30,5 +30,8 @@ ok $agree, "$ops operations agree with the model"
 $ng->meet;
 my $left = $ng->loads;
 ok !grep({ !/ 0 0 0$/ } split /, /, $left), 'no load is left' or diag $left;
+is $ng->metric('select_reservations')
+    . $ng->metric('select_reservation_edges'), '00',
+    'nor a block of a reservation';
 
 all_done;

@@ -10,6 +10,7 @@ use strict;
 use warnings;
 
 use File::Basename qw(dirname);
+use List::Util qw(uniq);
 use Test::More;
 
 use SelNginx;
@@ -26,6 +27,11 @@ my @switch = (
     good => [qw(on off)],
     bad  => [ map { ($_ => qr/it must be "on" or "off"/) } qw(1 yes true x) ],
 );
+
+my @no_times = map { ($_ => qr/invalid time/) }
+    qw(x -1s 1.5s 1x 1s1h), '""', '9' x 20;
+my @no_year = map { ($_ => qr/must be/) } qw(366d 31536001 31536000001ms);
+my @years = qw(1s 300s 300 5m 1h30m 1500ms 365d 31536000);
 
 my %directive = (
     select_zone => {
@@ -56,8 +62,8 @@ my %directive = (
             'nobody'     => qr/unknown zone "nobody"/,
         ],
     },
-    select_kv_events => {@switch},
-    select_track_prefill_tokens => {@switch},
+    (map { $_ => {@switch} } qw(select_kv_events select_track_prefill_tokens
+        select_assume_kv_reuse)),
     select_index_memory => {
         good => [qw(off 1m 64m 2048m 2g)],
         bad  => [
@@ -69,17 +75,60 @@ my %directive = (
         ],
     },
     select_silence_warning => {
-        good => [qw(off 1s 300s 300 5m 1h30m 365d)],
+        good => [ 'off', '1ms', @years ],
         bad  => [
-            'x'        => qr/invalid time/,
-            '-1s'      => qr/invalid time/,
-            '1.5s'     => qr/invalid time/,
-            '1x'       => qr/invalid time/,
-            '1s off'   => qr/invalid number of arguments/,
-            '0'        => qr/must be more than 0/,
-            '366d'     => qr/must be/,
-            '31536001' => qr/must be/,
-            '9' x 20   => qr/invalid time/,
+            @no_times, @no_year,
+            '1s off' => qr/invalid number of arguments/,
+            '0'      => qr/must be more than 0 and at most 365d, or off/,
+        ],
+    },
+    select_reservation_expire => {
+        good => [ '1000ms', @years ],
+        bad  => [
+            @no_times, @no_year,
+            '1s 2s' => qr/invalid number of arguments/,
+            'off'   => qr/invalid time/,
+            (map { ($_ => qr/must be between 1s and 365d/) } qw(0 999ms)),
+        ],
+    },
+    select_approximate_ttl => {
+        good => [ '0', '1ms', @years ],
+        bad  => [
+            @no_times, @no_year,
+            '1s 2s' => qr/invalid number of arguments/,
+            'off'   => qr/invalid time/,
+        ],
+    },
+    select_predicted_ttl => {
+        good => [ 'off', '0', '1ms', @years ],
+        bad  => [
+            @no_times, @no_year,
+            '1s off' => qr/invalid number of arguments/,
+            'on'     => qr/invalid time/,
+        ],
+    },
+    select_approximate_policy => {
+        good => ['ttl'],
+        bad  => [
+            'ttl lru' => qr/invalid number of arguments/,
+            map { ($_ => qr/invalid value "\Q$_\E"/) } qw(x off ttl=1s fifo),
+        ],
+    },
+    select_pending => {
+        good => [
+            'ttl=120s max=4096 size=256m', 'size=1k max=1 ttl=1ms',
+            qw(ttl=0 ttl=1 ttl=365d max=0 max=1 max=2147483647 size=0 size=1
+            size=1023 size=64k size=4g),
+        ],
+        bad  => [
+            (map { ("max=5 $_" => qr/invalid parameter "\Q$_\E" of /) }
+                qw(x off 1 ttl max size ttl= max= size= TTL=1s Max=1 Size=1m
+                ttl=x ttl=-1s ttl=1.5s ttl=366d ttl=31536001 ttl=off
+                max=x max=-1 max=1.5 max=1k max=2147483648 max=off
+                size=x size=-1 size=1mm size=m size=1.5m size=off
+                ttl:1s maximum=1 =1), 'max=' . '9' x 20, 'size=' . '9' x 20,
+                'ttl=' . '9' x 20),
+            '""' => qr/invalid parameter "" of /,
         ],
     },
     select_indexer_threads => {
@@ -269,6 +318,58 @@ sub warns {
         || diag "$code: $said";
 }
 
+# Settings that do not go together are refused when all is read, whatever their
+# order, and therefore without a line of the configuration.
+
+sub apart {
+    my ($said, @settings) = @_;
+
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+    for my $text (uniq "@settings", join ' ', reverse @settings) {
+        my ($code, $got) = try_in(http => $text);
+
+        ok($code == 1 && $got =~ /\[emerg\] .*$said/, "not together: $text")
+            || diag "$code: $got";
+    }
+
+    return;
+}
+
+my $lru_alone = 'router_approximate_cache_policy=lru requires '
+    . 'use_kv_events=false; the local side indexer is TTL-only';
+my $events_needed = 'router_predicted_ttl_secs requires use_kv_events=true';
+
+apart($lru_alone, 'select_approximate_policy lru;', 'select_kv_events on;');
+apart($lru_alone, 'select_approximate_policy lru;');
+apart($events_needed, 'select_predicted_ttl 5s;', 'select_kv_events off;');
+apart($events_needed, 'select_predicted_ttl 1ms;', 'select_kv_events off;');
+apart($events_needed, 'select_predicted_ttl 5s;', 'select_kv_events off;',
+    'select_approximate_policy lru;');
+
+accepted(http => $_) for (
+    'select_kv_events off; select_predicted_ttl off;',
+    'select_kv_events on; select_predicted_ttl 5s;',
+    'select_kv_events on; select_predicted_ttl 5s;'
+        . ' select_approximate_policy ttl; select_approximate_ttl 1s;',
+    'select_kv_events off; select_approximate_policy ttl;',
+);
+
+for my $text (
+    'select_kv_events off; select_approximate_policy lru;',
+    'select_approximate_policy lru; select_approximate_ttl 1s;'
+        . ' select_kv_events off;',
+) {
+    warns(qr/select_approximate_policy lru is not implemented/,
+        "one warning: $text", 1, http => $text);
+}
+
+# Nothing of it matters without a zone.
+
+is((try_in(http => '', %bare,
+    http => 'select_approximate_policy lru; select_kv_events on;'))[0], 0,
+    'nothing is checked without a zone');
+
 # A server that sets no limit for bodies, which is nginx's limit of 1m then.
 sub server {
     my ($location) = @_;
@@ -312,6 +413,10 @@ warns(qr/worker_processes/, '9 worker processes without events', 0,
 my $ng = SelNginx->new(workers => 1, zone => 'selector 4m', http => <<'HTTP',
     select_kv_events off;
     select_decode_busy_threshold 0;
+    select_assume_kv_reuse off;
+    select_reservation_expire 90s;
+    select_pending max=7 ttl=1500ms;
+    select_approximate_ttl 1m;
 HTTP
     server => <<'SERVER')->run;
     select_prefill_busy_threshold 0;
@@ -319,6 +424,7 @@ HTTP
     location /mine/ {
         select_decode_busy_threshold 1;
         select_prefill_busy_threshold off;
+        select_assume_kv_reuse on;
         select_service selector;
     }
 SERVER
@@ -327,6 +433,12 @@ $ng->log_like(qr/\[notice\] .*select_decode_busy_threshold 0\.0 \(directive\)/,
     'the settings of the http level are logged');
 $ng->log_like(qr/\[notice\] .*select_temperature 0\.0 \(default\)/,
     'with their origin');
+$ng->log_like(qr/\[notice\] .*\Q$_\E \(directive\)/, $_) for (
+    'select_assume_kv_reuse off',
+    'select_reservation_expire 90000ms',
+    'select_pending ttl=1500ms max=7 size=268435456',
+    'select_approximate_ttl 60000ms',
+);
 
 $ng->post('/workers', { worker_id => 1, endpoint => 'a', block_size => 4,
     total_kv_blocks => 10 });
@@ -340,6 +452,19 @@ is $answer->{worker_load}{prefill_busy}, 0, 'and one of the server';
 $answer = $ng->post('/mine/select', \%advice)->json;
 is $answer->{decode_busy}, 0, 'a location has its own';
 ok !exists $answer->{worker_load}{prefill_busy}, 'and can turn it off';
+
+sub blocks_after {
+    my ($route) = @_;
+
+    $ng->post($route, { token_ids => [ 1 .. 4 ] });
+
+    return $ng->get('/loads')->json->[0]{loads}[0]{potential_decode_blocks};
+}
+
+is_deeply [ map { blocks_after($_) } ('/select_and_reserve') x 2 ], [ 1, 2 ],
+    'a flag of the http level is inherited: no prompt shares its blocks';
+is_deeply [ map { blocks_after($_) } ('/mine/select_and_reserve') x 2 ],
+    [ 3, 3 ], 'and a location has its own';
 
 # What the zone keeps.
 

@@ -41,7 +41,7 @@ sub settings {
     my ($line) = $ng->log =~ /\[notice\] .*, settings: (.*)/;
     $ng->finish;
 
-    my %settings = map { /^(\w+) (\S+) \((\S+)\)$/ ? ($1 => "$2 ($3)") : () }
+    my %settings = map { /^(\w+) (.+) \((\S+)\)$/ ? ($1 => "$2 ($3)") : () }
         split /; */, $line // '';
 
     return \%settings;
@@ -49,7 +49,7 @@ sub settings {
 
 
 # Every variable that is a default: directive, variable, value, how it is
-# printed, the default, and a value out of range.
+# printed, the default, and a value out of range, which stops the start.
 
 my $credit = 'DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT';
 my $busy   = 'DYN_ROUTER_CONDITIONAL_DISAGG';
@@ -73,15 +73,45 @@ my @variables = (
         '0.9', '0.9', 'off', -1 ],
     [ select_track_prefill_tokens       => 'DYN_ROUTER_TRACK_PREFILL_TOKENS',
         'false', 'off', 'on', undef ],
-    [ select_kv_events                  => 'DYN_ROUTER_USE_KV_EVENTS',
+    [ select_assume_kv_reuse            => 'DYN_ROUTER_ASSUME_KV_REUSE',
         'no', 'off', 'on', undef ],
+    [ select_kv_events                  => 'DYN_ROUTER_USE_KV_EVENTS',
+        'yes', 'on', 'on', undef ],
 );
+
+# Those that are times, in seconds: values with their milliseconds, and values
+# out of range, which are ignored.
+
+my $year  = 365 * 24 * 60 * 60;
+my @times = (
+    [ select_reservation_expire => 'DYN_ROUTER_ACTIVE_REQUEST_EXPIRY_SECS',
+        '60', '60000ms', '300000ms',
+        { 1 => '1000ms', '1.5' => '1500ms', '1e2' => '100000ms',
+            $year => "${year}000ms" },
+        qr/must be between 1s and 365d/, 0, '0.999' ],
+    [ select_approximate_ttl    => 'DYN_ROUTER_TTL_SECS',
+        '7', '7000ms', '120000ms',
+        { '0.25' => '250ms', 120 => '120000ms', $year => "${year}000ms" },
+        qr/must be at most 365d/ ],
+    [ select_predicted_ttl      => 'DYN_ROUTER_PREDICTED_TTL_SECS',
+        '2.5', '2500ms', 'off',
+        { 0 => 'off', 5 => '5000ms', $year => "${year}000ms" },
+        qr/must be at most 365d, or off/ ],
+);
+
+# And the one that is a word.
+
+my $policy = 'DYN_ROUTER_APPROXIMATE_CACHE_POLICY';
+
+my @all = (@variables, @times,
+    [ select_approximate_policy => $policy, 'ttl', 'ttl', 'ttl' ]);
 
 # Some settings have no variable.
 
 my %plain = (
     select_index_memory    => '2048m (default)',
     select_silence_warning => '300000ms (default)',
+    select_pending         => 'ttl=120000ms max=4096 size=268435456 (default)',
 );
 
 is settings({})->{$_}, $plain{$_}, "the default of $_" for sort keys %plain;
@@ -98,23 +128,23 @@ sub with_variables {
 # All at their defaults, all by variables, all by directives.
 
 is_deeply with_variables({}),
-    { map { $_->[0] => "$_->[4] (default)" } @variables },
+    { map { $_->[0] => "$_->[4] (default)" } @all },
     'without variables the defaults are in force';
 
-my %set = map { $_->[1] => $_->[2] } @variables;
+my %set = map { $_->[1] => $_->[2] } @all;
 
 is_deeply with_variables(\%set),
-    { map { $_->[0] => "$_->[3] ($_->[1])" } @variables },
+    { map { $_->[0] => "$_->[3] ($_->[1])" } @all },
     'each variable is the default of its directive';
 
-is_deeply with_variables({ map { $_->[1] => '' } @variables }),
-    { map { $_->[0] => "$_->[4] (default)" } @variables },
+is_deeply with_variables({ map { $_->[1] => '' } @all }),
+    { map { $_->[0] => "$_->[4] (default)" } @all },
     'an empty variable is as good as none';
 
-my $written = join '', map { "$_->[0] $_->[4];\n" } @variables;
+my $written = join '', map { "$_->[0] $_->[4];\n" } @all;
 
 is_deeply with_variables(\%set, $written),
-    { map { $_->[0] => "$_->[4] (directive)" } @variables },
+    { map { $_->[0] => "$_->[4] (directive)" } @all },
     'a directive that is written wins';
 
 for my $variable (@variables) {
@@ -142,6 +172,113 @@ for my $variable (@variables) {
     ($code, $said) = check({ $name => $outside },
         "$quiet $directive $default;");
     is "$code $said", '0 ', 'unless the directive is written';
+}
+
+# Times.
+
+for my $time (@times) {
+    my ($directive, $name, undef, undef, $default, $good, $wrong, @outside) =
+        @$time;
+
+    is settings({ $name => $_ })->{$directive}, "$good->{$_} ($name)",
+        "$name=$_" for sort keys %$good;
+
+    for my $value (-1, -0.001, $year + 1, '1e300', @outside) {
+        my ($code, $said) = check({ $name => $value });
+
+        is $code, 0, "$name=$value: nginx starts";
+        is scalar(() = $said =~ /\[warn\] .*\b$name\b.*$wrong/g), 1,
+            'and says once what is wrong' or diag $said;
+        is settings({ $name => $value })->{$directive},
+            "$default (default)", 'the default is in force';
+    }
+
+    for my $value (qw(x 5s nan inf 1e999 off), '1,5') {
+        my ($code, $said) = check({ $name => $value });
+
+        is $code, 0, "$name=$value: nginx starts";
+        is scalar(() = $said
+            =~ /\[warn\] .*\b$name=$value is not a number and is ignored/g),
+            1, 'and warns once' or diag $said;
+        is settings({ $name => $value })->{$directive},
+            "$default (default)", 'the default is in force';
+    }
+
+    for my $value ($year + 1, 'x') {
+        my ($code, $said) = check({ $name => $value },
+            "$directive $default;");
+        is "$code $said", '0 ', "$name=$value is not looked at when the"
+            . ' directive is written';
+    }
+}
+
+# The policy of the approximate index.
+
+for my $value ('x', 'LRU', 'Ttl', 'lru ', 'off', '0') {
+    my ($code, $said) = check({ $policy => $value }, 'select_kv_events off;');
+
+    is $code, 1, "$policy=$value stops the start";
+    like $said, qr/\[emerg\] unknown approximate cache policy "$value"/,
+        'and says why';
+    like $said, qr/"$value", expected 'ttl' or 'lru'$/m, 'and what is right';
+
+    ($code, $said) = check({ $policy => $value },
+        'select_approximate_policy ttl;');
+    is "$code $said", '0 ', 'unless the directive is written';
+}
+
+is settings({ $policy => 'lru', DYN_ROUTER_USE_KV_EVENTS => 'off' })
+    ->{select_approximate_policy}, "lru ($policy)", 'lru without events';
+
+# Settings that do not go together, wherever they come from.
+
+my ($events, $predicted) = map { "DYN_ROUTER_$_" }
+    qw(USE_KV_EVENTS PREDICTED_TTL_SECS);
+my $lru_alone = 'router_approximate_cache_policy=lru requires '
+    . 'use_kv_events=false; the local side indexer is TTL-only';
+my $events_needed = 'router_predicted_ttl_secs requires use_kv_events=true';
+my $no_lru = 'select_approximate_policy lru is not implemented';
+
+for my $case (
+    [ emerg => $lru_alone, { $policy => 'lru' }, '' ],
+    [ emerg => $lru_alone, { $policy => 'lru', $events => 'on' }, '' ],
+    [ emerg => $lru_alone, { $policy => 'lru', $events => 'off' },
+        'select_kv_events on;' ],
+    [ emerg => $lru_alone, {}, 'select_approximate_policy lru;' ],
+    [ warn  => $no_lru, { $policy => 'lru', $events => 'off' }, '' ],
+    [ warn  => $no_lru, { $policy => 'lru' }, 'select_kv_events off;' ],
+    [ warn  => $no_lru, { $events => 'off' },
+        'select_approximate_policy lru;' ],
+    [ none  => '', { $policy => 'lru' }, 'select_approximate_policy ttl;' ],
+    [ none  => '', { $policy => 'ttl' }, '' ],
+    [ none  => '', { $policy => 'ttl', $events => 'off' }, '' ],
+
+    [ emerg => $events_needed, { $predicted => 5, $events => 'off' }, '' ],
+    [ emerg => $events_needed, { $predicted => 0.001 },
+        'select_kv_events off;' ],
+    [ emerg => $events_needed, { $events => 'off' },
+        'select_predicted_ttl 5s;' ],
+    [ none  => '', { $predicted => 5 }, '' ],
+    [ none  => '', { $predicted => 5, $events => 'off' },
+        'select_kv_events on;' ],
+    [ none  => '', { $predicted => 5, $events => 'off' },
+        'select_predicted_ttl off;' ],
+    [ none  => '', { $predicted => '', $events => 'off' }, '' ],
+) {
+    my ($level, $text, $env, $directives) = @$case;
+    my ($code, $said) = check($env, $directives);
+    my $name = join ' ', "$level:", map({ "$_=$env->{$_}" } sort keys %$env),
+        $directives;
+
+    is $code, $level eq 'emerg' ? 1 : 0, $name or diag $said;
+
+    if ($level eq 'none') {
+        is $said, '', 'without a word';
+
+    } else {
+        is scalar(() = $said =~ /\[$level\] .*$text/g), 1, 'with one'
+            or diag $said;
+    }
 }
 
 # Booleans.
@@ -238,7 +375,11 @@ for my $case (
 # What they are good for.
 
 {
-    local %ENV = (%ENV, DYN_ROUTER_USE_KV_EVENTS => 'false',
+    my %books = (DYN_ROUTER_ACTIVE_REQUEST_EXPIRY_SECS => 60,
+        DYN_ROUTER_TTL_SECS => 7, DYN_ROUTER_PREDICTED_TTL_SECS => 0,
+        $policy => 'ttl', DYN_ROUTER_ASSUME_KV_REUSE => 'off');
+
+    local %ENV = (%ENV, %books, DYN_ROUTER_USE_KV_EVENTS => 'false',
         "${busy}_DECODE_BUSY_THRESHOLD" => '0', OTHER => 'x');
 
     my $ng = SelNginx->new(daemon => 1, zone => 'selector 4m',
@@ -265,8 +406,11 @@ SERVER
     is $ask->(), '1 unset', 'also after a reload';
 
     delete @ENV{ grep { /^DYN_/ } keys %ENV };
+    my $mark = $ng->log_mark;
     $ng->upgrade;
     is $ask->(), '1 unset', 'and after a binary upgrade';
+    $ng->log_like(qr/\[notice\] .*, settings: .*\($_\)/,
+        "which keeps $_", $mark) for sort keys %books;
 }
 
 # Without a zone nothing is read.

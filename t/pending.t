@@ -324,6 +324,32 @@ subtest 'any text is an id' => sub {
 };
 
 
+subtest 'the room of entries comes back' => sub {
+    $ng->afresh(1);
+
+    my $used = $ng->metric('select_zone_chunks_used');
+    my $fill = sub {
+        my ($n) = @_;
+        selects("$n-" . 'i' x 700, hashed([ map { $n * $_ } 1 .. 200 ]),
+            lora_name => 'l' x 900, session_id => 's' x 200);
+    };
+
+    # Used, replaced and used, taken away.
+    for my $n (1 .. 20) {
+        my $id = "$n-" . 'i' x 700;
+        $fill->($n) for 0 .. $n % 3;
+        replays($id, 201, undef, "selection $n") if $n % 2;
+        $ng->book($id, 1, hashed(1)) if $n % 2 == 0;
+        $ng->release($id);
+    }
+    is $ng->metric('select_zone_chunks_used'), $used, 'all of it';
+
+    $fill->(1);
+    cmp_ok $ng->metric('select_pending_chunks'), '>', 10, 'an entry';
+    cmp_ok $ng->metric('select_zone_chunks_used'), '>', $used, 'takes some';
+};
+
+
 subtest 'the default limit of entries' => sub {
     $ng->afresh(1);
 
@@ -411,6 +437,7 @@ subtest 'P2, P3: entries have their time' => sub {
     is $status, 404, 'P2: it is missed at last, replays that fail or not';
     cmp_ok $first_miss - $start, '>=', 2, 'P2: not too early';
     cmp_ok $last - $made, '<', at_most(2.3), 'P2: nor too late';
+    poll_for(sub { time - $made > 2.1 }, 3);
     is pending(map { "t$_" } 1 .. 20), '', 'P2: those beside it, too';
 
     selects('fresh');

@@ -107,27 +107,22 @@ sel_msgpack_skip(sel_msgpack_t *mp)
 bool
 sel_msgpack_u32_array(sel_msgpack_t *mp, uint32_t n, uint32_t *out)
 {
-    uint32_t              i;
+    uint32_t              i, wide;
     const uint8_t        *p;
     sel_msgpack_token_t   token;
 
     for (i = 0; i < n; i++) {
         p = mp->pos;
 
-        if (mp->end - p >= 5) {
+        /* two or four bytes: no branch, it could not be predicted */
 
-            if (*p == 0xcd) {
-                out[i] = (uint32_t) p[1] << 8 | p[2];
-                mp->pos += 3;
-                continue;
-            }
-
-            if (*p == 0xce) {
-                out[i] = (uint32_t) p[1] << 24 | (uint32_t) p[2] << 16
-                         | (uint32_t) p[3] << 8 | p[4];
-                mp->pos += 5;
-                continue;
-            }
+        if (mp->end - p >= 5 && (*p == 0xcd || *p == 0xce)) {
+            wide = *p - 0xcdu;
+            out[i] = ((uint32_t) p[1] << 24 | (uint32_t) p[2] << 16
+                      | (uint32_t) p[3] << 8 | p[4])
+                     >> (16 - 16 * wide);
+            mp->pos += 3 + 2 * wide;
+            continue;
         }
 
         if (!sel_msgpack_next(mp, &token) || token.type != SEL_MSGPACK_UINT

@@ -11,6 +11,8 @@ SEL_TABLE_INLINE void sel_table_upwards_by(sel_table_t *table,
     uint32_t budget, uint32_t width);
 SEL_TABLE_INLINE uint32_t sel_table_before(const sel_table_t *table,
     uint8_t *p, uint32_t width);
+static bool sel_table_fits(const sel_table_t *table, const uint8_t *p,
+    uint32_t n, uint32_t width);
 SEL_TABLE_INLINE void sel_table_move_up(sel_table_t *table, uint8_t *p,
     uint32_t width);
 SEL_TABLE_INLINE void sel_table_downwards_by(sel_table_t *table,
@@ -79,7 +81,7 @@ sel_table_upwards_by(sel_table_t *table, uint32_t budget, uint32_t width)
 
             n = sel_table_before(table, p, width);
 
-            if (n != 0 && !sel_table_room(table, n + 1)) {
+            if (n != 0 && !sel_table_fits(table, p, n + 1, width)) {
                 return;
             }
 
@@ -125,6 +127,21 @@ sel_table_before(const sel_table_t *table, uint8_t *p, uint32_t width)
     }
 
     return (uint32_t) ((size_t) (p - q) / width);
+}
+
+
+/* May an entry and those before it, n in all, go to their high home? */
+
+static bool
+sel_table_fits(const sel_table_t *table, const uint8_t *p, uint32_t n,
+    uint32_t width)
+{
+    uint64_t  home;
+
+    home = (uint64_t) (((unsigned __int128) sel_table_key(p, width)
+                        * table->high) >> 64);
+
+    return home + n < table->total && sel_table_room(table, n);
 }
 
 

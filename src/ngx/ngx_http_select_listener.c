@@ -301,12 +301,24 @@ ngx_http_select_listener_fail(ngx_http_select_listener_t *l, const char *why,
 
 
 ngx_uint_t
+ngx_http_select_listener_replaced(const ngx_http_select_listener_t *l,
+    ngx_msec_t now)
+{
+    return l->subs[!l->current].socket != NULL
+           && now - l->opened >= NGX_HTTP_SELECT_OVERLAP;
+}
+
+
+void
+ngx_http_select_listener_close_old(ngx_http_select_listener_t *l)
+{
+    ngx_http_select_sub_close(&l->subs[!l->current]);
+}
+
+
+ngx_uint_t
 ngx_http_select_listener_due(ngx_http_select_listener_t *l, ngx_msec_t now)
 {
-    if (now - l->opened >= NGX_HTTP_SELECT_OVERLAP) {
-        ngx_http_select_sub_close(&l->subs[!l->current]);
-    }
-
     return l->rank->stats.listener != SEL_LISTENER_PENDING && l->name == NULL
            && now - l->since >= l->patience;
 }

@@ -55,7 +55,14 @@ void ngx_http_select_listener_destroy(ngx_http_select_listener_t *l);
  */
 void ngx_http_select_listener_open(ngx_http_select_listener_t *l);
 
-/* Whether it is to be opened now; once a second.  Also ends a renewal. */
+/* Whether it has a socket that another has replaced long enough ago. */
+ngx_uint_t ngx_http_select_listener_replaced(
+    const ngx_http_select_listener_t *l, ngx_msec_t now);
+
+/* Closes that socket. */
+void ngx_http_select_listener_close_old(ngx_http_select_listener_t *l);
+
+/* Whether it is to be opened now. */
 ngx_uint_t ngx_http_select_listener_due(ngx_http_select_listener_t *l,
     ngx_msec_t now);
 

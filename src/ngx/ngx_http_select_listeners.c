@@ -13,7 +13,7 @@
 #include "service/sel_watch.h"
 
 
-/* sockets opened in one turn */
+/* sockets opened in one turn, and old ones closed */
 #define NGX_HTTP_SELECT_OPEN      64
 
 /* messages taken from one socket before the next one's turn */
@@ -347,6 +347,8 @@ ngx_http_select_listeners_look(ngx_event_t *ev)
 {
     uint32_t                      i, j;
     uint64_t                      now;
+    ngx_msec_t                    next;
+    ngx_uint_t                    closed;
     sel_view_t                   *view;
     sel_view_rank_t              *rank;
     ngx_http_select_listener_t   *l;
@@ -355,6 +357,8 @@ ngx_http_select_listeners_look(ngx_event_t *ev)
     ls = &ngx_http_select_listeners;
     view = &ls->service->view;
     now = sel_clock_ns();
+    next = NGX_HTTP_SELECT_LOOK;
+    closed = 0;
 
     for (i = 0; i < view->n_workers; i++) {
         for (j = 0; j < view->workers[i]->n_ranks; j++) {
@@ -367,6 +371,17 @@ ngx_http_select_listeners_look(ngx_event_t *ev)
 
             sel_watch_look(ls->service, rank, now);
 
+            if (ngx_http_select_listener_replaced(l, ngx_current_msec)) {
+
+                if (closed == NGX_HTTP_SELECT_OPEN) {
+                    next = NGX_HTTP_SELECT_LOOK / 16;
+
+                } else {
+                    closed++;
+                    ngx_http_select_listener_close_old(l);
+                }
+            }
+
             if (ngx_http_select_listener_due(l, ngx_current_msec)
                 && l->in == NULL)
             {
@@ -376,6 +391,6 @@ ngx_http_select_listeners_look(ngx_event_t *ev)
     }
 
     if (!ngx_exiting && !ngx_terminate) {
-        ngx_add_timer(ev, NGX_HTTP_SELECT_LOOK);
+        ngx_add_timer(ev, next);
     }
 }

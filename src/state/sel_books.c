@@ -32,9 +32,9 @@ static sel_book_result_t sel_book_perform(sel_zone_t *zone,
 static void sel_book_due(sel_zone_t *zone, uint64_t now);
 
 
-/* How deep a path is live on each slot.  Memory of this process, used only
-   inside the lock; the slots themselves would go from one core's cache to
-   another's. */
+/* How deep a path is live on each slot.  Memory of this process, which has
+   one zone, and used only inside its lock; the slots themselves would go from
+   one core's cache to another's. */
 static uint32_t  sel_books_depths[SEL_ZONE_MAX_SLOTS + 1];
 
 

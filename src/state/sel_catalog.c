@@ -9,6 +9,7 @@
  * without any memory of its own.
  */
 
+#include "state/sel_partition_impl.h"
 #include "state/sel_pending_impl.h"
 
 

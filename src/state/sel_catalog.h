@@ -122,7 +122,10 @@ uint64_t sel_catalog_version(const sel_zone_t *zone);
 
 /*
  * Replaces, creates or deletes a worker in one step.  Slots of the old record
- * that the new one does not keep are retired (free, next epoch).  On OK the
+ * that the new one does not keep are retired (free, next epoch), and their
+ * bookings end.  When the zone is short of chunks, pending selections are
+ * dropped, oldest first; for a new partition, also idle ones, in which there
+ * is no worker and no pending selection.  On OK the
  * ranks are filled in, *version is the new version and *partition the number
  * (0 when in none).  On any other result nothing has changed; *existing (its
  * strings empty) tells the partition's properties for BLOCK_SIZE and EAGLE.
@@ -153,7 +156,9 @@ int sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
  */
 uint64_t sel_catalog_forgotten(const sel_zone_t *zone);
 
-/* Reads one partition by number, as sel_catalog_worker(). */
+/* Reads one partition by number, as sel_catalog_worker().  0 also when it was
+   idle and has been dropped: its number never comes back, its name may come
+   back under another. */
 int sel_catalog_partition(sel_zone_t *zone, uint32_t number,
     sel_arena_t *arena, sel_partition_t *partition);
 

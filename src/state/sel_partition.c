@@ -6,7 +6,7 @@
  */
 
 #include "core/sel_hash.h"
-#include "state/sel_zone_impl.h"
+#include "state/sel_partition_impl.h"
 
 
 /* partition numbers looked at in one turn of the lock */

@@ -7,7 +7,7 @@
  * nothing.  After a rebuild idle partitions are in no particular order.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_partition_impl.h"
 
 
 static uint64_t sel_partition_chunks(const sel_partition_chunk_t *record);

@@ -4,6 +4,7 @@
  */
 
 #include "core/sel_hash.h"
+#include "state/sel_partition_impl.h"
 #include "state/sel_pending_impl.h"
 
 

@@ -16,6 +16,7 @@
  * costs only the next owner's rebuild.
  */
 
+#include "state/sel_partition_impl.h"
 #include "state/sel_rebuild_impl.h"
 
 

@@ -11,7 +11,7 @@
  * that it may have missed a deletion.
  */
 
-#include "state/sel_zone_impl.h"
+#include "state/sel_partition_impl.h"
 
 
 static void sel_zone_worker_strip(sel_zone_t *zone,

@@ -16,7 +16,7 @@
  * mutation must be written such that a death between any two of its stores
  * leaves primary records whole: chains are filled before the head chunk's tag
  * is set (release order), the tag is cleared first when a record goes, and
- * all chunks of an operation are taken before the first visible store.
+ * all chunks of an operation are counted before the first visible store.
  *
  * Inside the lock: no logging, no allocation, no parsing, no system calls.
  */

@@ -447,7 +447,7 @@ class Run:
 
     def step(self):
         # Bookings that pile up make the model slow.
-        if len(self.model.bookings) > 150:
+        if len(self.model.bookings) > 300:
             operation = Run.free
         else:
             operation, = self.rng.choices(

@@ -11,7 +11,7 @@
 #ifndef CRASH_CHILD_H
 #define CRASH_CHILD_H
 
-#include "crash_books.h"
+#include "crash_pending.h"
 
 
 #define CRASH_LIVES   3         /* children at one time */

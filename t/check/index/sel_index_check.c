@@ -45,12 +45,15 @@ sel_index_check(sel_index_t *index)
                         sizeof(uint32_t));
     check.members = calloc(SEL_SET_HOLDERS, sizeof(uint32_t));
     check.values = calloc(most, sizeof(uint64_t));
+    check.holders = calloc(SEL_INDEX_NO_OWNER, 1);
+    check.ghosts = calloc(SEL_INDEX_NO_OWNER, 1);
 
     wrong = "there is no memory to check with";
 
     if (check.seen != NULL && check.seen_names != NULL
         && check.seen_sets != NULL && check.refs != NULL
-        && check.members != NULL && check.values != NULL)
+        && check.members != NULL && check.values != NULL
+        && check.holders != NULL && check.ghosts != NULL)
     {
         wrong = sel_check_all(&check);
 
@@ -70,6 +73,8 @@ sel_index_check(sel_index_t *index)
     free(check.refs);
     free(check.members);
     free(check.values);
+    free(check.holders);
+    free(check.ghosts);
 
     return wrong;
 }

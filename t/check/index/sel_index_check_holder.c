@@ -18,8 +18,9 @@ static bool sel_check_member(const sel_index_t *index, uint32_t number,
 static bool sel_check_names(sel_check_t *check, uint32_t number,
     const uint64_t *values, uint32_t n);
 static const char *sel_check_ghosts(const sel_check_t *check);
-static const char *sel_check_owner(const sel_index_t *index, uint32_t number,
-    uint32_t *retired);
+static bool sel_check_owned(sel_check_t *check, uint32_t number);
+static const char *sel_check_owner(const sel_check_t *check,
+    uint32_t number);
 static int sel_check_compare(const void *a, const void *b);
 
 
@@ -91,7 +92,17 @@ sel_check_holder(sel_check_t *check, uint32_t number)
         return "a holder and the sets disagree on its blocks";
     }
 
-    if (sel_check_bit(check->index->holders_live, number)) {
+    if (!sel_check_bit(check->index->holders_live, number)) {
+
+        if (holder->owner != SEL_INDEX_NO_OWNER) {
+            check->ghosts[holder->owner]++;
+        }
+
+    } else {
+
+        if (!sel_check_owned(check, number)) {
+            return "an owner and its holder do not belong together";
+        }
 
         if (holder->swept != 0 || distinct != holder->blocks) {
             return "a holder has a wrong number of blocks";
@@ -106,6 +117,32 @@ sel_check_holder(sel_check_t *check, uint32_t number)
     }
 
     return NULL;
+}
+
+
+/* A live holder is the one of its owner in its tier. */
+
+static bool
+sel_check_owned(sel_check_t *check, uint32_t number)
+{
+    const sel_index_t   *index;
+    const sel_owner_t   *owner;
+    const sel_holder_t  *holder;
+
+    index = check->index;
+    holder = &index->holders[number];
+
+    if (holder->owner >= index->owner_limit) {
+        return false;
+    }
+
+    owner = &index->owners[holder->owner];
+    check->holders[holder->owner]++;
+
+    return owner->state == SEL_OWNER_LIVE
+           && owner->holder[holder->tier] == number
+           && holder->root == sel_index_root(index, owner->partition,
+                                             (sel_tier_t) holder->tier);
 }
 
 
@@ -352,13 +389,14 @@ sel_check_owners(const sel_check_t *check)
             continue;
         }
 
-        wrong = sel_check_owner(index, i, &retired);
+        wrong = sel_check_owner(check, i);
 
         if (wrong != NULL) {
             return wrong;
         }
 
         limit = i + 1;
+        retired += check->ghosts[i];
         live += index->owners[i].state == SEL_OWNER_LIVE;
     }
 
@@ -385,49 +423,22 @@ sel_check_owners(const sel_check_t *check)
 
 
 static const char *
-sel_check_owner(const sel_index_t *index, uint32_t number,
-    uint32_t *retired)
+sel_check_owner(const sel_check_t *check, uint32_t number)
 {
-    uint32_t             ghosts, holders, i, tier;
-    const sel_owner_t   *owner;
-    const sel_holder_t  *holder;
+    uint32_t            tier;
+    const sel_owner_t  *owner;
+    const sel_index_t  *index;
 
-    ghosts = 0;
-    holders = 0;
+    index = check->index;
     owner = &index->owners[number];
 
-    for (i = 0; i < index->holders_n; i++) {
-        holder = &index->holders[i];
-
-        if (!sel_check_bit(index->holders_used, i)
-            || holder->owner != number)
-        {
-            continue;
-        }
-
-        if (!sel_check_bit(index->holders_live, i)) {
-            ghosts++;
-            continue;
-        }
-
-        holders++;
-
-        if (owner->state != SEL_OWNER_LIVE
-            || owner->holder[holder->tier] != i
-            || holder->root != sel_index_root(index, owner->partition,
-                                              (sel_tier_t) holder->tier))
-        {
-            return "an owner and its holder do not belong together";
-        }
-    }
-
     for (tier = 0; tier < SEL_TIERS; tier++) {
-        holders -= owner->holder[tier] != SEL_INDEX_NO_HOLDER;
+        check->holders[number] -= owner->holder[tier] != SEL_INDEX_NO_HOLDER;
     }
 
-    *retired += ghosts;
-
-    if (holders != 0 || ghosts > (owner->state == SEL_OWNER_RETIRED)) {
+    if (check->holders[number] != 0
+        || check->ghosts[number] > (owner->state == SEL_OWNER_RETIRED))
+    {
         return "an owner has a holder too many or too few";
     }
 

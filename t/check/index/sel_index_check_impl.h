@@ -18,6 +18,8 @@ typedef struct {
     uint32_t           *refs;       /* by set */
     uint32_t           *members;    /* by holder: nodes that name it */
     uint64_t           *values;     /* of one holder: node, slot's value */
+    uint8_t            *holders;    /* by owner: live holders that name it */
+    uint8_t            *ghosts;     /* the same of ghosts */
     size_t              bytes;
     uint64_t            blocks[SEL_TIERS];
     uint32_t            extras;

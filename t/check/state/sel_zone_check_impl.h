@@ -7,6 +7,7 @@
 
 #include "state/sel_zone_check.h"
 #include "state/sel_books_impl.h"
+#include "state/sel_partition_impl.h"
 #include "state/sel_pending_impl.h"
 
 
@@ -48,6 +49,7 @@ const char *sel_zone_check_slots(sel_zone_t *zone);
    been */
 const char *sel_zone_check_books(sel_zone_t *zone);
 const char *sel_zone_check_tree(sel_zone_t *zone);
+const char *sel_zone_check_cells(sel_zone_t *zone);
 const char *sel_zone_check_pendings(sel_zone_t *zone);
 
 
