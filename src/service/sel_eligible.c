@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 #include "service/sel_eligible.h"
-#include "service/sel_lookup.h"
 
 
 typedef struct {
     const sel_select_body_t  *body;
+    const sel_allow_t        *allow;
     sel_u64_list_t            allowed;      /* sorted */
     bool                      any;          /* no list given */
 } sel_eligible_t;
@@ -32,12 +32,13 @@ static int sel_eligible_compare(const void *one, const void *two);
 bool
 sel_eligible(sel_service_t *service, sel_arena_t *arena,
     const sel_view_partition_t *partition, const sel_select_body_t *body,
-    uint32_t *n, sel_fault_t *fault)
+    const sel_allow_t *allow, uint32_t *n, sel_fault_t *fault)
 {
     bool                 pinned;
     sel_eligible_t       e;
 
     e.body = body;
+    e.allow = allow;
     e.any = !sel_body_has(body, SEL_SELECT_ALLOWED);
     pinned = sel_body_has(body, SEL_SELECT_PINNED);
 
@@ -135,7 +136,8 @@ sel_eligible_collect(sel_service_t *service,
 
         if (!eligible
             || (target != NULL && SEL_TARGET_HAS_RANK(target)
-                && target->dp_rank != rank->dp_rank))
+                && target->dp_rank != rank->dp_rank)
+            || (e->allow != NULL && !e->allow->allows(e->allow->data, rank)))
         {
             continue;
         }

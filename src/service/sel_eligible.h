@@ -5,19 +5,18 @@
 #ifndef SEL_ELIGIBLE_H
 #define SEL_ELIGIBLE_H
 
-#include "service/sel_request.h"
-#include "service/sel_service.h"
+#include "service/sel_selection.h"
 
 
 /*
  * Puts the eligible ranks and their candidates (overlap and preferred taints
  * filled in, the rest zero) into the service's scratch; *n tells how many.
- * Call after sel_lookup().  A fault when a pin is not allowed or nobody is
+ * allow may be NULL.  Call after sel_lookup().  A fault when a pin is not allowed or nobody is
  * left.
  */
 bool sel_eligible(sel_service_t *service, sel_arena_t *arena,
     const sel_view_partition_t *partition, const sel_select_body_t *body,
-    uint32_t *n, sel_fault_t *fault);
+    const sel_allow_t *allow, uint32_t *n, sel_fault_t *fault);
 
 
 #endif /* SEL_ELIGIBLE_H */

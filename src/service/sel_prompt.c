@@ -23,6 +23,11 @@ sel_prompt_read(const sel_view_partition_t *partition, sel_arena_t *arena,
 
     p = &body->prompt;
 
+    if (use == SEL_PROMPT_FOR_NOTHING) {
+        *prompt = (sel_prompt_t) { 1, 0, 0, NULL, NULL };
+        return true;
+    }
+
     if (!sel_prompt_has_tokens(body)) {
         return sel_prompt_hashes(arena, body, use, prompt, fault);
     }

@@ -16,7 +16,8 @@
 typedef enum {
     SEL_PROMPT_FOR_LOOKUP = 0,  /* /overlap_scores, /potential_loads */
     SEL_PROMPT_FOR_SELECT,      /* refuses an empty prompt */
-    SEL_PROMPT_FOR_BOOKING      /* needs no block hashes */
+    SEL_PROMPT_FOR_BOOKING,     /* needs no block hashes */
+    SEL_PROMPT_FOR_NOTHING      /* there is none: load alone counts */
 } sel_prompt_use_t;
 
 

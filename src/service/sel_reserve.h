@@ -6,8 +6,7 @@
 #define SEL_RESERVE_H
 
 #include "core/sel_buf.h"
-#include "service/sel_request.h"
-#include "service/sel_service.h"
+#include "service/sel_selection.h"
 
 
 /* how often an operation begins again because the ranks it had chosen from
@@ -31,6 +30,25 @@ bool sel_select_and_reserve(sel_service_t *service, sel_arena_t *arena,
 bool sel_reserve(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,
     sel_buf_t *buf, sel_fault_t *fault);
+
+
+/* A booking to be made on the cheapest rank. */
+typedef struct {
+    const sel_route_settings_t  *settings;
+    const sel_select_body_t     *body;
+    sel_prompt_use_t             use;
+    const sel_allow_t           *allow;     /* or NULL */
+    sel_booking_kind_t           kind;
+    sel_str_t                    id;
+} sel_reserving_t;
+
+/* Chooses and books; *s is the selection. */
+bool sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
+    const sel_reserving_t *r, sel_selection_t *s, sel_fault_t *fault);
+
+/* Makes an id: a random UUID (version 4, variant 1) in the arena. */
+bool sel_reserve_id(sel_service_t *service, sel_arena_t *arena,
+    sel_str_t *id, sel_fault_t *fault);
 
 
 /* What happens to a reservation.  A fault when there is none of this id. */

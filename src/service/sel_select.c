@@ -15,6 +15,7 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
     sel_buf_t *buf, sel_fault_t *fault)
 {
     uint32_t          tries;
+    sel_str_t         id;
     sel_selection_t   s;
     sel_rank_load_t  *loads;
 
@@ -28,7 +29,9 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
             return sel_reserve_unsteady(arena, fault);
         }
 
-        if (!sel_selection_begin(&s, service, arena, settings, body, fault)) {
+        if (!sel_selection_begin(&s, service, arena, settings, body,
+                                 SEL_PROMPT_FOR_SELECT, NULL, fault))
+        {
             return false;
         }
 
@@ -41,15 +44,18 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
         }
     }
 
-    sel_selection_count(&s);
+    id = sel_body_has(body, SEL_SELECT_ID) ? body->selection_id
+                                           : (sel_str_t) { 0, NULL };
 
-    if (sel_body_has(body, SEL_SELECT_ID)) {
+    if (!sel_selection_done(&s, arena, id)) {
+        return sel_fault_memory(fault);
+    }
+
+    if (id.data != NULL) {
         sel_select_keep(&s);
     }
 
-    sel_selection_print(&s, sel_body_has(body, SEL_SELECT_ID)
-                            ? body->selection_id : (sel_str_t) { 0, NULL },
-                        false, buf);
+    sel_selection_print(&s, id, false, buf);
 
     return true;
 }

@@ -9,8 +9,6 @@
 static bool sel_select_and_reserve_id(sel_service_t *service,
     sel_arena_t *arena, const sel_select_body_t *body, sel_str_t *id,
     sel_fault_t *fault);
-static sel_book_result_t sel_select_and_reserve_book(sel_selection_t *s,
-    sel_str_t id);
 
 
 /*
@@ -23,49 +21,26 @@ sel_select_and_reserve(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,
     sel_buf_t *buf, sel_fault_t *fault)
 {
-    uint32_t         tries;
-    sel_str_t        id;
     sel_selection_t  s;
+    sel_reserving_t  r;
+
+    r = (sel_reserving_t) {
+        .settings = settings, .body = body, .use = SEL_PROMPT_FOR_SELECT,
+        .kind = SEL_BOOKING_API
+    };
 
     if (sel_service_partition(service, arena, body->model_name,
                               body->routing_group, fault)
         == NULL
-        || !sel_select_and_reserve_id(service, arena, body, &id, fault))
+        || !sel_select_and_reserve_id(service, arena, body, &r.id, fault)
+        || !sel_reserve_best(service, arena, &r, &s, fault))
     {
         return false;
     }
 
-    for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
+    sel_selection_print(&s, r.id, true, buf);
 
-        if (!sel_selection_begin(&s, service, arena, settings, body, fault)
-            || !sel_reserve_check_blocks(arena, s.lookup.prompt.n_sequence,
-                                         fault))
-        {
-            return false;
-        }
-
-        switch (sel_select_and_reserve_book(&s, id)) {
-
-        case SEL_BOOK_OK:
-            sel_reserve_done(service);
-            sel_selection_count(&s);
-            sel_selection_print(&s, id, true, buf);
-            return true;
-
-        case SEL_BOOK_TAKEN:
-            return sel_reserve_taken(arena, id, fault);
-
-        case SEL_BOOK_FULL:
-            return sel_reserve_full(service, arena, id, fault);
-
-        default:
-
-            /* all candidates went since the view was read */
-            break;
-        }
-    }
-
-    return sel_reserve_unsteady(arena, fault);
+    return true;
 }
 
 
@@ -73,21 +48,27 @@ static bool
 sel_select_and_reserve_id(sel_service_t *service, sel_arena_t *arena,
     const sel_select_body_t *body, sel_str_t *id, sel_fault_t *fault)
 {
-    char      *text;
-    uint64_t   a, b;
-
-    if (sel_body_has(body, SEL_SELECT_ID)) {
-        *id = body->selection_id;
-
-        if (!sel_reserve_check_id(arena, *id, fault)) {
-            return false;
-        }
-
-        return sel_booked(service->zone, *id)
-               ? sel_reserve_taken(arena, *id, fault) : true;
+    if (!sel_body_has(body, SEL_SELECT_ID)) {
+        return sel_reserve_id(service, arena, id, fault);
     }
 
-    /* a random UUID: version 4, variant 1 */
+    *id = body->selection_id;
+
+    if (!sel_reserve_check_id(arena, *id, fault)) {
+        return false;
+    }
+
+    return sel_booked(service->zone, *id)
+           ? sel_reserve_taken(arena, *id, fault) : true;
+}
+
+
+bool
+sel_reserve_id(sel_service_t *service, sel_arena_t *arena, sel_str_t *id,
+    sel_fault_t *fault)
+{
+    char      *text;
+    uint64_t   a, b;
 
     a = sel_random_u64(&service->random);
     b = sel_random_u64(&service->random);
@@ -108,30 +89,64 @@ sel_select_and_reserve_id(sel_service_t *service, sel_arena_t *arena,
 }
 
 
-static sel_book_result_t
-sel_select_and_reserve_book(sel_selection_t *s, sel_str_t id)
+bool
+sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
+    const sel_reserving_t *r, sel_selection_t *s, sel_fault_t *fault)
 {
-    bool                 recorded;
-    uint32_t             chosen;
+    uint32_t             tries, chosen;
     sel_booking_t        booking;
     const sel_prompt_t  *prompt;
 
-    prompt = &s->lookup.prompt;
-    recorded = sel_service_records(s->service);
+    for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
 
-    booking = (sel_booking_t) {
-        .id = id,
-        .kind = SEL_BOOKING_API,
-        .proc = s->service->proc,
-        .partition = s->lookup.partition->key.number,
-        .n_blocks = prompt->n_sequence,
-        .path = s->lookup.path,
-        .expected_output_tokens = s->body->expected_output_tokens,
-        .now = sel_clock_ns(),
-        .n_hashes = recorded ? prompt->n_blocks : 0,
-        .hashes = prompt->blocks
-    };
+        if (!sel_selection_begin(s, service, arena, r->settings, r->body,
+                                 r->use, r->allow, fault)
+            || !sel_reserve_check_blocks(arena, s->lookup.prompt.n_sequence,
+                                         fault))
+        {
+            return false;
+        }
 
-    return sel_book(s->service->zone, &booking, s->service->scratch.loads,
-                    s->n, sel_selection_choose, s, &chosen);
+        prompt = &s->lookup.prompt;
+
+        booking = (sel_booking_t) {
+            .id = r->id,
+            .kind = r->kind,
+            .proc = service->proc,
+            .partition = s->lookup.partition->key.number,
+            .n_blocks = prompt->n_sequence,
+            .path = s->lookup.path,
+            .expected_output_tokens = r->body->expected_output_tokens,
+            .now = sel_clock_ns(),
+            .n_hashes = sel_service_records(service) ? prompt->n_blocks : 0,
+            .hashes = prompt->blocks
+        };
+
+        switch (sel_book(service->zone, &booking, service->scratch.loads,
+                         s->n, sel_selection_choose, s, &chosen))
+        {
+        case SEL_BOOK_OK:
+            sel_reserve_done(service);
+
+            if (sel_selection_done(s, arena, r->id)) {
+                return true;
+            }
+
+            (void) sel_book_free(service->zone, r->id);
+            return sel_fault_memory(fault);
+
+        case SEL_BOOK_TAKEN:
+            return sel_reserve_taken(arena, r->id, fault);
+
+        case SEL_BOOK_FULL:
+            return sel_reserve_full(service, arena, r->id, fault);
+
+        default:
+
+            /* all candidates went since the view was read */
+            break;
+        }
+    }
+
+    return sel_reserve_unsteady(arena, fault);
 }

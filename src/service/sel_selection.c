@@ -38,16 +38,18 @@ sel_select_settings(const sel_cost_settings_t *settings,
 bool
 sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     sel_arena_t *arena, const sel_route_settings_t *settings,
-    const sel_select_body_t *body, sel_fault_t *fault)
+    const sel_select_body_t *body, sel_prompt_use_t use,
+    const sel_allow_t *allow, sel_fault_t *fault)
 {
     s->service = service;
     s->settings = settings;
     s->body = body;
+    s->use = use;
+    service->choice.endpoint.data = NULL;
 
-    if (!sel_lookup(service, arena, settings, body, SEL_PROMPT_FOR_SELECT,
-                    &s->lookup, fault)
-        || !sel_eligible(service, arena, s->lookup.partition, body, &s->n,
-                         fault))
+    if (!sel_lookup(service, arena, settings, body, use, &s->lookup, fault)
+        || !sel_eligible(service, arena, s->lookup.partition, body, allow,
+                         &s->n, fault))
     {
         return false;
     }
@@ -90,7 +92,9 @@ sel_selection_choose(void *data, sel_booking_t *booking,
     s->prefill_tokens = sel_cost_prefill_tokens(&s->cost, &s->prompt,
                                                 &s->candidate);
 
-    if (booking != NULL && s->cost.track_prefill_tokens) {
+    if (booking != NULL && s->cost.track_prefill_tokens
+        && s->use != SEL_PROMPT_FOR_NOTHING)
+    {
         booking->prefill_tokens = s->prefill_tokens;
     }
 
@@ -132,16 +136,38 @@ sel_selection_place(const sel_rank_load_t *loads, uint32_t i)
 }
 
 
-void
-sel_selection_count(const sel_selection_t *s)
+bool
+sel_selection_done(const sel_selection_t *s, sel_arena_t *arena, sel_str_t id)
 {
+    uint64_t                overlap;
+    sel_service_t          *service;
     const sel_candidate_t  *candidate;
+    const sel_view_rank_t  *rank;
 
+    rank = s->rank;
+    service = s->service;
     candidate = &s->candidate;
+    overlap = (uint64_t) candidate->device + candidate->host
+              + candidate->disk;
 
-    sel_count(s->service->zone, SEL_COUNT_SELECTIONS, 1);
+    sel_count(service->zone, SEL_COUNT_SELECTIONS, 1);
 
-    if (candidate->device + candidate->host + candidate->disk == 0) {
-        sel_count(s->service->zone, SEL_COUNT_SELECTIONS_COLD, 1);
+    if (overlap == 0) {
+        sel_count(service->zone, SEL_COUNT_SELECTIONS_COLD, 1);
     }
+
+    service->choice = (sel_choice_t) {
+        .worker_id = rank->worker_id,
+        .dp_rank = rank->dp_rank,
+        .epoch = rank->epoch,
+        .slot = rank->slot,
+        .block_size = s->prompt.block_size,
+        .device_blocks = candidate->device,
+        .overlap_tokens = overlap * s->prompt.block_size,
+        .prefill_tokens = s->prefill_tokens,
+        .id = id,
+        .endpoint = sel_arena_str(arena, rank->worker->record.endpoint)
+    };
+
+    return service->choice.endpoint.data != NULL;
 }

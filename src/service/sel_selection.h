@@ -10,10 +10,18 @@
 #include "service/sel_lookup.h"
 
 
+/* Who may be chosen beyond what the request says; allows NULL: everybody. */
+typedef struct {
+    bool  (*allows)(void *data, const sel_view_rank_t *rank);
+    void   *data;
+} sel_allow_t;
+
+
 typedef struct {
     sel_service_t               *service;
     const sel_route_settings_t  *settings;
     const sel_select_body_t     *body;
+    sel_prompt_use_t             use;
     sel_lookup_t                 lookup;
     sel_cost_settings_t          cost;          /* the request's */
     sel_cost_prompt_t            prompt;
@@ -30,10 +38,11 @@ typedef struct {
 void sel_select_settings(const sel_cost_settings_t *settings,
     const sel_select_body_t *body, sel_cost_settings_t *out);
 
-/* Looks the prompt up and collects the candidates. */
+/* Looks the prompt up and collects the candidates.  allow may be NULL. */
 bool sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     sel_arena_t *arena, const sel_route_settings_t *settings,
-    const sel_select_body_t *body, sel_fault_t *fault);
+    const sel_select_body_t *body, sel_prompt_use_t use,
+    const sel_allow_t *allow, sel_fault_t *fault);
 
 /*
  * Chooses, when the loads of the candidates have been read: a sel_choose_pt
@@ -43,8 +52,12 @@ bool sel_selection_begin(sel_selection_t *s, sel_service_t *service,
 uint32_t sel_selection_choose(void *data, sel_booking_t *booking,
     const sel_rank_load_t *loads, uint32_t n);
 
-/* Counts a choice that was made good. */
-void sel_selection_count(const sel_selection_t *s);
+/*
+ * A choice that was made good: counts it and makes it the service's last one.
+ * False when memory is exhausted.
+ */
+bool sel_selection_done(const sel_selection_t *s, sel_arena_t *arena,
+    sel_str_t id);
 
 /*
  * Prints the answer.  id: of the selection, data NULL: none; booked: with the

@@ -34,6 +34,23 @@ typedef struct {
 } sel_scratch_t;
 
 
+/* What was chosen for a request. */
+typedef struct {
+    uint64_t  worker_id;
+    uint32_t  dp_rank;
+    uint32_t  epoch;
+    uint16_t  slot;
+    uint32_t  block_size;               /* tokens */
+    uint32_t  device_blocks;            /* of the prompt, on the rank's device */
+    uint64_t  overlap_tokens;           /* with host memory and disk */
+    uint64_t  prefill_tokens;           /* effective */
+    sel_str_t id;                       /* of the booking or selection; data
+                                           NULL: none */
+    sel_str_t endpoint;                 /* in the arena of the request, as
+                                           the id */
+} sel_choice_t;
+
+
 /* How far the index has learned from bookings. */
 typedef struct {
     sel_recent_t
@@ -55,6 +72,8 @@ typedef struct {
     sel_sources_t     sources;
     sel_learn_t       learn;
     uint32_t          proc;         /* entry in the process table */
+    sel_choice_t      choice;       /* the last one; data of its endpoint is
+                                       NULL if the last operation made none */
 
     /* tells the other processes that the catalog has changed, or that there
        is much to learn */
