@@ -137,19 +137,21 @@ void sel_index_retire_worker(sel_index_t *index, uint32_t partition,
 bool sel_index_sweep(sel_index_t *index, uint32_t budget);
 
 /*
- * Applies one change.  Storing what is stored changes nothing; a stored
- * external hash that the rank maps to another block moves.  Several external
- * hashes of one rank on one block count: the rank holds the block until the
- * last is removed.
+ * Applies one change.  Storing what is stored changes nothing.  On the device
+ * a stored external hash that the rank maps to another block moves, and
+ * several external hashes of one rank on one block count: the rank holds the
+ * block until the last is removed.  In a lower tier these are conflicts, and
+ * the parent need not be known.  CLEARED needs no memory.
  */
 sel_index_result_t sel_index_apply(sel_index_t *index,
     const sel_index_change_t *change);
 
 /*
- * Looks a prompt up: for every live owner that holds the first block, the
- * number of consecutive blocks from there.  blocks are n block hashes (not
- * chained) in order.  Results go to out in no particular order; returns their
- * number, at most cap.  cap sel_index_owner_limit() always suffices.
+ * Looks a prompt up: the credit of every live owner that has any.  blocks are
+ * n block hashes (not chained) in order.  Results go to out in no particular
+ * order; returns their number, at most cap.  cap sel_index_owner_limit()
+ * always suffices.  Lower tiers need a little memory; without it they count
+ * nothing.
  */
 uint32_t sel_index_match(sel_index_t *index, uint32_t partition,
     const uint64_t *blocks, uint32_t n, sel_index_match_t *out, uint32_t cap);
