@@ -255,7 +255,7 @@ compat: deps-test               ## a smoke test with the nginx in NGINX_TREE
 
 # Benchmarks: see bench/README.md.
 
-BENCH    := body index growth ingest replay zone prompts load publish
+BENCH    := body index growth ingest replay zone books prompts load publish
 BENCH_SO := $(patsubst %,$(BUILD)/bench/%.so,ngx_bench_answer_module turns)
 
 $(BUILD)/bench/%: bench/%.c $(wildcard bench/*.h) \
@@ -279,7 +279,7 @@ $(BUILD)/bench/turns.so: bench/turns.c
 bench: deps-demo $(SO) $(BENCH_SO) $(BENCH:%=$(BUILD)/bench/%)  ## what things cost
 	@echo "$$(date -I), $$(sed -n 's/^model name[^:]*: //p;T;q' \
 	    /proc/cpuinfo), $$(nproc) cores"
-	@for part in body index growth ingest zone; do \
+	@for part in body index growth ingest zone books; do \
 	    echo; timeout 60 $(BUILD)/bench/$$part || exit 1; done
 	@echo; $(PYTHON) bench/trace.py tool --dir $(BUILD)/bench
 	@$(PYTHON) bench/trace.py conversation --lines 6000 --dir $(BUILD)/bench

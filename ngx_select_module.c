@@ -7,6 +7,9 @@
 #include "ngx/ngx_http_select_bells.h"
 #include "ngx/ngx_http_select_process.h"
 #include "ngx/ngx_http_select_zone.h"
+#include "route/ngx_http_select_filter.h"
+#include "route/ngx_http_select_upstream.h"
+#include "route/ngx_http_select_variables.h"
 
 
 /* below this, a fleet's listeners soon leave no connection for requests */
@@ -17,6 +20,7 @@
 
 
 static ngx_int_t ngx_http_select_preconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_select_postconfiguration(ngx_conf_t *cf);
 static ngx_http_select_main_conf_t *ngx_http_select_main_conf(
     ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_select_init_module(ngx_cycle_t *cycle);
@@ -29,12 +33,12 @@ static ngx_uint_t  ngx_http_select_generation;
 
 static ngx_http_module_t  ngx_http_select_module_ctx = {
     ngx_http_select_preconfiguration,      /* preconfiguration */
-    NULL,                                  /* postconfiguration */
+    ngx_http_select_postconfiguration,     /* postconfiguration */
 
     ngx_http_select_create_main_conf,      /* create main configuration */
     ngx_http_select_init_main_conf,        /* init main configuration */
 
-    NULL,                                  /* create server configuration */
+    ngx_http_select_create_srv_conf,       /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     ngx_http_select_create_loc_conf,       /* create location configuration */
@@ -63,8 +67,23 @@ ngx_http_select_preconfiguration(ngx_conf_t *cf)
 {
     ngx_http_select_handlers.service = ngx_http_select_service_handler;
     ngx_http_select_handlers.status = ngx_http_select_status_handler;
+    ngx_http_select_handlers.router = ngx_http_select_router_handler;
+    ngx_http_select_handlers.route = ngx_http_select_upstream_init;
 
-    return NGX_OK;
+    return ngx_http_select_variables_add(cf);
+}
+
+
+/* Filters cost each request a call: only where something is routed. */
+
+static ngx_int_t
+ngx_http_select_postconfiguration(ngx_conf_t *cf)
+{
+    ngx_http_select_main_conf_t  *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
+
+    return mcf->routes ? ngx_http_select_filter_init(cf) : NGX_OK;
 }
 
 
@@ -157,6 +176,7 @@ ngx_http_select_init_process(ngx_cycle_t *cycle)
                                                  : mcf->approximate_ttl);
     start.index_memory = mcf->index_memory;
     start.generation = ngx_http_select_generation;
+    start.routes = mcf->routes;
 
     return ngx_http_select_process_start(cycle, &start);
 }

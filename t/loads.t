@@ -707,6 +707,33 @@ subtest 'D25: what it costs to look at many bookings' => sub {
 
 
 
+subtest 'runs of blocks' => sub {
+    $ng->afresh(1);
+
+    my $runs = sub {
+        my ($want, $name) = @_;
+        is $ng->metric('select_reservation_edges'), $want, $name;
+    };
+    $runs->(0, 'none at first');
+    $ng->book('a', 1, hashed([ 1 .. 100 ]));
+    $runs->(1, 'one reservation');
+    $ng->book('b', 1, hashed([ 1 .. 50, 300 .. 340 ]));
+    $runs->(3, 'two that part');
+    $ng->book('c', 1, hashed([ 1 .. 10 ]));
+    $runs->(4, 'one that ends within');
+    $ng->release('b');
+    $runs->(2, 'the branch has gone');
+    $ng->release('c');
+    $runs->(1, 'one is left');
+    $ng->book('d', 1, hashed([ 1 .. 100 ]));
+    $runs->(1, 'the same again');
+    $ng->release('a');
+    $runs->(1, 'and alone');
+    $ng->release('d');
+    $runs->(0, 'none');
+};
+
+
 # What a process counts, as the difference over some steps.
 
 sub counted {

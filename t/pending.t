@@ -406,6 +406,32 @@ subtest 'P6: a race' => sub {
 };
 
 
+subtest 'one of many replays' => sub {
+    $ng->afresh(1);
+    selects("one-$_") for 1 .. 100;
+
+    my @counts = SelCrowd->start(map { sub {
+        my $http = $ng->connection;
+        my %count;
+
+        $count{ $http->post('/reservations', { selection_id => "one-$_" })
+            ->status }++ for 1 .. 100;
+
+        return \%count;
+    } } 1 .. 3)->results;
+
+    my %sum = (409 => 0);
+    for my $count (@counts) {
+        $sum{$_} += $count->{$_} for keys %$count;
+    }
+
+    # Behind the one that books the others find the id taken, or no entry.
+    is $sum{201}, 100, 'books each selection';
+    is $sum{404} + $sum{409}, 200, 'the others do not';
+    $ng->loads_are('1/0 400 100 100', 'as the loads say');
+};
+
+
 $ng->finish;
 
 

@@ -15,6 +15,7 @@ use JSON::PP ();
 use Test::More;
 
 use SelBooks;
+use SelCrowd;
 
 my ($true, $false) = (JSON::PP::true, JSON::PP::false);
 my $JSON = JSON::PP->new->utf8->canonical->allow_nonref;
@@ -525,7 +526,10 @@ subtest 'L2: which fractions there are' => sub {
         'a list');
     $ng->gives(sprintf($path, 'f'), '{"decay_fraction":0.5,'
         . '"decay_fraction":0.5}', 422, qr/duplicate field/, 'twice');
-    $ng->gives(sprintf($path, 'f'), '{', 400, qr/Failed to parse/, 'broken');
+    $ng->gives(sprintf($path, 'f'), $_, 422, qr/Failed to deserialize/, $_)
+        for 'null', '5', '"x"';
+    $ng->gives(sprintf($path, 'f'), $_, 400, qr/Failed to parse/, "'$_'")
+        for '{', ' ', '{} x', '{"decay_fraction":NaN}';
     $ng->loads_are('1/0 0 2 1', 'nothing of it counts');
 
     for my $fraction (qw(0 0.0 1 1.0 0.5 1e-300 5e-1), 'null') {
@@ -763,6 +767,8 @@ subtest 'types' => sub {
         . '"pinned_worker":"x","tenant_id":[]}', 201, undef,
         'members of other routes mean nothing');
     $ng->release('t');
+    refuses('{"selection_id":"t","worker_id":null}', 404,
+        qr/no pending selection t for/, 'no worker is a replay');
 };
 
 
@@ -864,6 +870,35 @@ subtest 'R11, R12: clients that go away' => sub {
         $client->close;
     }
     $ng->loads_are('1/0 0 2 20', 'nor does half a body');
+};
+
+
+subtest 'one of many gets an id' => sub {
+    $ng->afresh(1);
+
+    my @counts = SelCrowd->start(map { my $who = $_; sub {
+        my $http = $ng->connection;
+        my %count;
+
+        for my $n (1 .. 150) {
+            my ($path, %more) = ($n + $who) % 2
+                ? ('/select_and_reserve')
+                : ('/reservations', worker_id => 1);
+            my $status = $http->post($path, { selection_id => "one-$n",
+                token_ids => [ 1 .. 4 ], %more })->status;
+            $count{ $status =~ /^20/ ? 'booked' : $status }++;
+        }
+
+        return \%count;
+    } } 1 .. 3)->results;
+
+    my %sum;
+    for my $count (@counts) {
+        $sum{$_} += $count->{$_} for keys %$count;
+    }
+
+    is_deeply \%sum, { booked => 150, 409 => 300 }, 'and no other';
+    like $ng->loads, qr{^1/0 \d+ 1 150$}, 'as the loads say';
 };
 
 

@@ -67,6 +67,13 @@ ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf)
 
 
 void *
+ngx_http_select_create_srv_conf(ngx_conf_t *cf)
+{
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_select_srv_conf_t));
+}
+
+
+void *
 ngx_http_select_create_loc_conf(ngx_conf_t *cf)
 {
     ngx_uint_t                   i;
@@ -85,6 +92,8 @@ ngx_http_select_create_loc_conf(ngx_conf_t *cf)
 
     conf->track_prefill_tokens = NGX_CONF_UNSET;
     conf->assume_kv_reuse = NGX_CONF_UNSET;
+    conf->fallback = NGX_CONF_UNSET_UINT;
+    conf->group = NGX_CONF_UNSET_PTR;
     conf->body_size = NGX_CONF_UNSET;
 
     return conf;
@@ -123,6 +132,11 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->track_prefill_tokens,
                          prev->track_prefill_tokens, 1);
     ngx_conf_merge_value(conf->assume_kv_reuse, prev->assume_kv_reuse, 1);
+    ngx_conf_merge_uint_value(conf->fallback, prev->fallback,
+                              NGX_HTTP_SELECT_FALLBACK_LOAD);
+    ngx_conf_merge_ptr_value(conf->group, prev->group, NULL);
+    ngx_conf_merge_str_value(conf->rank_header, prev->rank_header,
+                             "X-Data-Parallel-Rank");
 
     /* "if" and "limit_except" are locations of their own to nginx */
 

@@ -33,6 +33,7 @@ typedef struct {
     ngx_msec_t       approximate_ttl;
     ngx_msec_t       predicted_ttl;     /* 0: off */
     ngx_uint_t       lru;               /* approximate policy */
+    ngx_uint_t       routes;            /* some upstream block is routed */
     ngx_uint_t       pending_set;
     ngx_msec_t       pending_ttl;
     ngx_uint_t       pending_max;
@@ -53,6 +54,22 @@ typedef struct {
 } ngx_http_select_main_conf_t;
 
 
+/* of an upstream block */
+typedef struct {
+    ngx_uint_t       route;             /* select_route stands in it */
+    ngx_uint_t       max_fails;
+    time_t           fail_timeout;
+} ngx_http_select_srv_conf_t;
+
+
+/* select_route_fallback */
+typedef enum {
+    NGX_HTTP_SELECT_FALLBACK_OFF = 0,
+    NGX_HTTP_SELECT_FALLBACK_LOAD,
+    NGX_HTTP_SELECT_FALLBACK_OPEN
+} ngx_http_select_fallback_t;
+
+
 typedef struct {
     off_t                      body_size;   /* client_max_body_size before
                                                we changed it */
@@ -60,6 +77,10 @@ typedef struct {
     ngx_flag_t             track_prefill_tokens;
     ngx_flag_t             assume_kv_reuse;
     sel_route_settings_t   settings;    /* numbers are set in here */
+    ngx_uint_t             fallback;
+    ngx_http_complex_value_t
+                          *group;       /* NULL: default */
+    ngx_str_t              rank_header; /* len 0: off */
     unsigned               no_prefix:1; /* the whole URI is the route */
 } ngx_http_select_loc_conf_t;
 
@@ -68,11 +89,17 @@ typedef struct {
 typedef struct {
     ngx_http_handler_pt    service;
     ngx_http_handler_pt    status;
+    ngx_http_handler_pt    router;
+
+    /* makes select_route the method of an upstream block */
+    ngx_int_t            (*route)(ngx_conf_t *cf,
+                             ngx_http_upstream_srv_conf_t *us);
 } ngx_http_select_handlers_t;
 
 
 void *ngx_http_select_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_select_init_main_conf(ngx_conf_t *cf, void *conf);
+void *ngx_http_select_create_srv_conf(ngx_conf_t *cf);
 void *ngx_http_select_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);

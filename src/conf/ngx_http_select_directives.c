@@ -4,6 +4,7 @@
 
 #include "conf/ngx_http_select_books.h"
 #include "conf/ngx_http_select_number.h"
+#include "conf/ngx_http_select_routing.h"
 #include "ngx/ngx_http_select_zone.h"
 
 
@@ -16,6 +17,8 @@ static char *ngx_http_select_zone_directive(ngx_conf_t *cf,
 static char *ngx_http_select_service_directive(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 static char *ngx_http_select_status_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
+static char *ngx_http_select_router_directive(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 static char *ngx_http_select_handle(ngx_conf_t *cf, void *conf,
     ngx_http_handler_pt handler);
@@ -133,6 +136,41 @@ ngx_command_t  ngx_http_select_commands[] = {
       offsetof(ngx_http_select_loc_conf_t, assume_kv_reuse),
       NULL },
 
+    { ngx_string("select_router"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_router_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_route"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE123,
+      ngx_http_select_set_route,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("select_route_fallback"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, fallback),
+      &ngx_http_select_fallbacks },
+
+    { ngx_string("select_route_group"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, group),
+      NULL },
+
+    { ngx_string("select_route_rank_header"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,
+      ngx_http_select_set_rank_header,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     NGX_HTTP_SELECT_NUMBER_COMMAND("select_overlap_score_credit"),
     NGX_HTTP_SELECT_NUMBER_COMMAND("select_overlap_score_credit_decay"),
     NGX_HTTP_SELECT_NUMBER_COMMAND("select_prefill_load_scale"),
@@ -205,6 +243,14 @@ ngx_http_select_status_directive(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 static char *
+ngx_http_select_router_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    return ngx_http_select_handle(cf, conf, ngx_http_select_handlers.router);
+}
+
+
+static char *
 ngx_http_select_handle(ngx_conf_t *cf, void *conf,
     ngx_http_handler_pt handler)
 {
@@ -221,13 +267,7 @@ ngx_http_select_handle(ngx_conf_t *cf, void *conf,
     args = cf->args->elts;
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
 
-    if (mcf->zone == NULL || mcf->zone_name.len != args[1].len
-        || ngx_strncmp(mcf->zone_name.data, args[1].data, args[1].len) != 0)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" names the unknown zone \"%V\": a "
-                           "\"select_zone\" of that name must stand before",
-                           &args[0], &args[1]);
+    if (ngx_http_select_check_zone(cf, mcf, args) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -2,8 +2,10 @@
  * What the API families share.
  */
 
+#include "core/sel_clock.h"
 #include "http/ngx_http_select_api.h"
 #include "http/ngx_http_select_path.h"
+#include "ngx/ngx_http_select_ctx.h"
 
 
 static void ngx_http_select_complain(ngx_http_request_t *r,
@@ -17,6 +19,7 @@ ngx_http_select_prompt(ngx_http_select_call_t *call,
     ngx_http_select_read_pt read, ngx_http_select_run_pt run,
     ngx_uint_t status)
 {
+    uint64_t            since;
     sel_buf_t          *buf;
     sel_json_t          json;
     sel_fault_t         fault;
@@ -34,10 +37,21 @@ ngx_http_select_prompt(ngx_http_select_call_t *call,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    since = sel_clock_ns();
+    call->service->choice.endpoint.data = NULL;
+
     if (!run(call->service, &call->arena, &call->conf->settings, &body, buf,
              &fault))
     {
         return ngx_http_select_fault(call, &fault);
+    }
+
+    if (call->service->choice.endpoint.data != NULL
+        && ngx_http_select_keep_choice(call->r, ngx_http_select_ctx(call->r),
+                                       call->service, since)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return ngx_http_select_send(call->r, status, ngx_http_select_json, buf);

@@ -32,8 +32,9 @@ struct ngx_http_select_call_s {
 };
 
 
-/* content handlers of select_service and select_status */
+/* content handlers of select_service, select_router and select_status */
 ngx_int_t ngx_http_select_service_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_select_router_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_select_status_handler(ngx_http_request_t *r);
 
 /* workers */
@@ -53,6 +54,7 @@ ngx_int_t ngx_http_select_get_ready(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_select(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_overlap_scores(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_post_potential_loads(ngx_http_select_call_t *call);
+ngx_int_t ngx_http_select_post_best_worker(ngx_http_select_call_t *call);
 ngx_int_t ngx_http_select_get_loads(ngx_http_select_call_t *call);
 
 /* reservations */

@@ -31,11 +31,14 @@ typedef struct {
 } ngx_http_select_route_t;
 
 
+static ngx_int_t ngx_http_select_handle_call(ngx_http_request_t *r,
+    const ngx_http_select_route_t *routes);
 static const ngx_http_select_route_t *ngx_http_select_route(
-    ngx_http_select_call_t *call, ngx_int_t *rc);
+    ngx_http_select_call_t *call, const ngx_http_select_route_t *routes,
+    ngx_int_t *rc);
 static ngx_int_t ngx_http_select_media_type(ngx_http_select_call_t *call);
 static ngx_int_t ngx_http_select_not_allowed(ngx_http_request_t *r,
-    const ngx_str_t *path);
+    const ngx_http_select_route_t *routes, const ngx_str_t *path);
 static ngx_http_select_call_t *ngx_http_select_call(ngx_http_request_t *r);
 static void ngx_http_select_call_cleanup(void *data);
 static ngx_int_t ngx_http_select_with_body(ngx_http_request_t *r,
@@ -99,6 +102,18 @@ static const ngx_http_select_route_t  ngx_http_select_routes[] = {
 };
 
 
+static const ngx_http_select_route_t  ngx_http_select_router_routes[] = {
+
+    { ngx_string("/best_worker_id"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
+      NULL, ngx_http_select_post_best_worker },
+
+    { ngx_string("/get_overlap_scores"), NGX_HTTP_POST, NGX_HTTP_SELECT_JSON,
+      NULL, ngx_http_select_post_overlap_scores },
+
+    { ngx_null_string, 0, NGX_HTTP_SELECT_NO_BODY, NULL, NULL }
+};
+
+
 static const struct {
     ngx_uint_t   method;
     const char  *name;
@@ -113,6 +128,21 @@ static const struct {
 ngx_int_t
 ngx_http_select_service_handler(ngx_http_request_t *r)
 {
+    return ngx_http_select_handle_call(r, ngx_http_select_routes);
+}
+
+
+ngx_int_t
+ngx_http_select_router_handler(ngx_http_request_t *r)
+{
+    return ngx_http_select_handle_call(r, ngx_http_select_router_routes);
+}
+
+
+static ngx_int_t
+ngx_http_select_handle_call(ngx_http_request_t *r,
+    const ngx_http_select_route_t *routes)
+{
     ngx_int_t                       rc;
     ngx_http_select_call_t         *call;
     const ngx_http_select_route_t  *route;
@@ -123,7 +153,7 @@ ngx_http_select_service_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    route = ngx_http_select_route(call, &rc);
+    route = ngx_http_select_route(call, routes, &rc);
 
     if (route == NULL) {
         return rc;
@@ -179,7 +209,8 @@ ngx_http_select_media_type(ngx_http_select_call_t *call)
 /* NULL when the answer, *rc, has been given. */
 
 static const ngx_http_select_route_t *
-ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
+ngx_http_select_route(ngx_http_select_call_t *call,
+    const ngx_http_select_route_t *routes, ngx_int_t *rc)
 {
     ngx_str_t                       path, param;
     ngx_uint_t                      method, raw;
@@ -193,7 +224,7 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
 
     if (ngx_http_select_path(r, &path, &raw) == NGX_OK) {
 
-        for (route = ngx_http_select_routes; route->path.len; route++) {
+        for (route = routes; route->path.len; route++) {
 
             if (!ngx_http_select_path_match(&route->path, &path, &param)) {
                 continue;
@@ -224,7 +255,7 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
     }
 
     *rc = known != NULL
-          ? ngx_http_select_not_allowed(r, known)
+          ? ngx_http_select_not_allowed(r, routes, known)
           : ngx_http_select_send_error(r, NGX_HTTP_NOT_FOUND,
                                        "route not found");
     return NULL;
@@ -232,7 +263,8 @@ ngx_http_select_route(ngx_http_select_call_t *call, ngx_int_t *rc)
 
 
 static ngx_int_t
-ngx_http_select_not_allowed(ngx_http_request_t *r, const ngx_str_t *path)
+ngx_http_select_not_allowed(ngx_http_request_t *r,
+    const ngx_http_select_route_t *routes, const ngx_str_t *path)
 {
     u_char                         *p;
     ngx_uint_t                      i, methods;
@@ -241,7 +273,7 @@ ngx_http_select_not_allowed(ngx_http_request_t *r, const ngx_str_t *path)
 
     methods = 0;
 
-    for (route = ngx_http_select_routes; route->path.len; route++) {
+    for (route = routes; route->path.len; route++) {
         if (route->path.len == path->len
             && ngx_strncmp(route->path.data, path->data, path->len) == 0)
         {

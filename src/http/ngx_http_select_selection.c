@@ -28,6 +28,14 @@ ngx_http_select_post_potential_loads(ngx_http_select_call_t *call)
 
 
 ngx_int_t
+ngx_http_select_post_best_worker(ngx_http_select_call_t *call)
+{
+    return ngx_http_select_prompt(call, sel_read_select, sel_best_worker,
+                                  NGX_HTTP_OK);
+}
+
+
+ngx_int_t
 ngx_http_select_get_loads(ngx_http_select_call_t *call)
 {
     ngx_int_t     rc;

@@ -1,6 +1,6 @@
-#include "ngx/ngx_http_select.h"
 #include "ngx/ngx_http_select_answer.h"
 #include "ngx/ngx_http_select_body.h"
+#include "ngx/ngx_http_select_ctx.h"
 
 
 typedef struct {
@@ -26,6 +26,7 @@ ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
     ngx_http_select_body_pt handler, void *data)
 {
     ngx_int_t                rc;
+    ngx_http_select_ctx_t   *ctx;
     ngx_http_select_body_t  *body;
 
     if (r->headers_in.content_length_n > (off_t) limit) {
@@ -35,9 +36,10 @@ ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
                : handler(r, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE, NULL, data);
     }
 
+    ctx = ngx_http_select_ctx(r);
     body = ngx_pcalloc(r->pool, sizeof(ngx_http_select_body_t));
 
-    if (body == NULL) {
+    if (ctx == NULL || body == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -54,7 +56,7 @@ ngx_http_select_read_body(ngx_http_request_t *r, size_t limit,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_set_ctx(r, body, ngx_http_select_module);
+    ctx->body = body;
 
     r->request_body_no_buffering = 1;
 
@@ -108,9 +110,11 @@ static void
 ngx_http_select_body_read(ngx_http_request_t *r)
 {
     ngx_int_t                rc;
+    ngx_http_select_ctx_t   *ctx;
     ngx_http_select_body_t  *body;
 
-    body = ngx_http_get_module_ctx(r, ngx_http_select_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_select_module);
+    body = ctx->body;
 
     for ( ;; ) {
         rc = ngx_http_select_body_take(r, body);

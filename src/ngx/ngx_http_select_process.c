@@ -4,6 +4,7 @@
 #endif
 #include "ngx/ngx_http_select_bells.h"
 #include "ngx/ngx_http_select_listeners.h"
+#include "ngx/ngx_http_select_peers.h"
 #include "core/sel_clock.h"
 #include "ngx/ngx_http_select_process.h"
 #include "service/sel_learn.h"
@@ -36,6 +37,7 @@ typedef struct {
     ngx_log_t                 *log;
     ngx_uint_t                 generation;
     uint64_t                   expire;      /* when bookings next do, ns */
+    unsigned                   routes:1;
     unsigned                   running:1;
     unsigned                   complained:1;
 } ngx_http_select_process_t;
@@ -71,6 +73,7 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
 
     p->log = cycle->log;
     p->generation = start->generation;
+    p->routes = start->routes;
     service = &p->service;
 
     ngx_http_select_process_heap();
@@ -218,6 +221,7 @@ ngx_http_select_process_stop(void)
 
     ngx_http_select_unwatch(&p->bell);
 
+    ngx_http_select_peers_stop();
     sel_view_free(&p->service.view);
     ngx_http_select_listeners_stop();
 
@@ -265,7 +269,15 @@ ngx_http_select_process_meter(void)
 static void
 ngx_http_select_process_changed(void *data)
 {
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+
     ngx_http_select_bells_ring();
+
+    if (p->routes) {
+        ngx_http_select_peers_look(&p->service.view, p->log);
+    }
 }
 
 
@@ -298,6 +310,10 @@ ngx_http_select_process_rung(void *data)
     }
 
     sel_learn(service);
+
+    if (p->routes) {
+        ngx_http_select_peers_look(&service->view, p->log);
+    }
 
     if (!p->sweep.posted) {
         ngx_post_event(&p->sweep, &ngx_posted_next_events);

@@ -16,6 +16,7 @@ typedef struct {
     sel_settings_t   settings;
     size_t           index_memory;      /* bytes; 0: no limit */
     ngx_uint_t       generation;        /* of the configuration */
+    ngx_uint_t       routes;            /* requests are forwarded */
 } ngx_http_select_start_t;
 
 

@@ -1,9 +1,13 @@
 #include "core/sel_clock.h"
+#include "core/sel_json_write.h"
 #include "service/sel_reserve.h"
 #include "service/sel_select.h"
 #include "service/sel_selection.h"
 
 
+static bool sel_select_best(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_selection_t *s, sel_fault_t *fault);
 static void sel_select_keep(const sel_selection_t *s);
 static uint64_t sel_select_size(const sel_selection_t *s,
     const sel_pending_t *pending);
@@ -14,34 +18,13 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,
     sel_buf_t *buf, sel_fault_t *fault)
 {
-    uint32_t          tries;
-    sel_str_t         id;
-    sel_selection_t   s;
-    sel_rank_load_t  *loads;
+    sel_str_t        id;
+    sel_selection_t  s;
 
-    if (!sel_reserve_check_id(arena, body->selection_id, fault)) {
+    if (!sel_reserve_check_id(arena, body->selection_id, fault)
+        || !sel_select_best(service, arena, settings, body, &s, fault))
+    {
         return false;
-    }
-
-    for (tries = 0; /* void */ ; tries++) {
-
-        if (tries == SEL_RESERVE_TRIES) {
-            return sel_reserve_unsteady(arena, fault);
-        }
-
-        if (!sel_selection_begin(&s, service, arena, settings, body,
-                                 SEL_PROMPT_FOR_SELECT, NULL, fault))
-        {
-            return false;
-        }
-
-        loads = service->scratch.loads;
-        sel_books_read(service->zone, s.lookup.path,
-                       s.lookup.prompt.n_sequence, loads, s.n);
-
-        if (sel_selection_choose(&s, NULL, loads, s.n) != SEL_CHOOSE_NONE) {
-            break;
-        }
     }
 
     id = sel_body_has(body, SEL_SELECT_ID) ? body->selection_id
@@ -58,6 +41,65 @@ sel_select(sel_service_t *service, sel_arena_t *arena,
     sel_selection_print(&s, id, false, buf);
 
     return true;
+}
+
+
+bool
+sel_best_worker(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_buf_t *buf, sel_fault_t *fault)
+{
+    sel_selection_t  s;
+    sel_json_out_t   out;
+
+    if (!sel_select_best(service, arena, settings, body, &s, fault)) {
+        return false;
+    }
+
+    if (!sel_selection_done(&s, arena, (sel_str_t) { 0, NULL })) {
+        return sel_fault_memory(fault);
+    }
+
+    sel_json_out_init(&out, buf);
+    sel_json_out_object(&out);
+    sel_json_out_key(&out, "worker_id");
+    sel_json_out_u64(&out, s.rank->worker_id);
+    sel_json_out_key(&out, "dp_rank");
+    sel_json_out_u64(&out, s.rank->dp_rank);
+    sel_json_out_key(&out, "overlap_blocks");
+    sel_json_out_u64(&out, s.candidate.device);
+    sel_json_out_object_end(&out);
+
+    return true;
+}
+
+
+static bool
+sel_select_best(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_selection_t *s, sel_fault_t *fault)
+{
+    uint32_t          tries;
+    sel_rank_load_t  *loads;
+
+    for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
+
+        if (!sel_selection_begin(s, service, arena, settings, body,
+                                 SEL_PROMPT_FOR_SELECT, NULL, fault))
+        {
+            return false;
+        }
+
+        loads = service->scratch.loads;
+        sel_books_read(service->zone, s->lookup.path,
+                       s->lookup.prompt.n_sequence, loads, s->n);
+
+        if (sel_selection_choose(s, NULL, loads, s->n) != SEL_CHOOSE_NONE) {
+            return true;
+        }
+    }
+
+    return sel_reserve_unsteady(arena, fault);
 }
 
 

@@ -20,6 +20,11 @@ bool sel_select(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,
     sel_buf_t *buf, sel_fault_t *fault);
 
+/* POST /best_worker_id: the same choice in few words. */
+bool sel_best_worker(sel_service_t *service, sel_arena_t *arena,
+    const sel_route_settings_t *settings, const sel_select_body_t *body,
+    sel_buf_t *buf, sel_fault_t *fault);
+
 /* POST /overlap_scores: what every rank of a partition holds of a prompt. */
 bool sel_overlap_scores(sel_service_t *service, sel_arena_t *arena,
     const sel_route_settings_t *settings, const sel_select_body_t *body,

@@ -47,6 +47,7 @@ struct sel_view_worker_s {
     uint32_t            foreign;    /* ranks that only its events named */
     uint32_t            n_ranks;
     sel_view_rank_t   **ranks;      /* by dp_rank */
+    void               *peer;       /* the host's, in arena; NULL at first */
     bool                seen;       /* by the reading that is going on */
 };
 

@@ -87,7 +87,8 @@ sel_booking_make(sel_zone_t *zone, const sel_booking_t *in, uint64_t hash,
     booking->hash = hash;
     booking->attempt = ++zone->header->attempts;
     booking->started = in->now;
-    booking->prefill = in->prefill_tokens;
+    booking->prefill = in->prefill_tokens < SEL_BOOK_MAX_PREFILL
+                       ? in->prefill_tokens : SEL_BOOK_MAX_PREFILL;
     booking->partition = in->partition;
     booking->epoch = epoch;
     booking->proc = in->proc;

@@ -10,6 +10,10 @@
 #include "state/sel_books_impl.h"
 
 
+/* Between 2^20 and 2^21 a double counts in steps of 2^-32. */
+#define SEL_BLOCKS_STEP  1572864.0
+
+
 /* A booking under way. */
 typedef struct {
     sel_booking_t          *in;
@@ -124,8 +128,13 @@ sel_rank_load(const sel_zone_t *zone, sel_rank_load_t *rank)
 
     rank->gone = false;
     rank->prefill_tokens = slot->prefill;
-    rank->blocks = slot->blocks;
     rank->requests = slot->requests;
+
+    /* sums of fractions depend a little on the order of additions: without
+       this 0.5 could be rounded down */
+
+    rank->blocks = slot->blocks + SEL_BLOCKS_STEP;
+    rank->blocks -= SEL_BLOCKS_STEP;
 }
 
 

@@ -9,9 +9,10 @@
  * blocks belong to one booking and have a weight of their own.  Rules and
  * examples: docs/scheduling.md.
  *
- * Every function takes the lock by itself and holds it once; time inside does
- * not depend on how many bookings or ranks there are, but for the work named.
- * Hashing, parsing and printing are done outside.
+ * Every function takes the lock by itself and holds it once.  Time inside does
+ * not depend on how many bookings there are; it grows with the length of a
+ * prompt, and with the number of ranks that have its beginning, a few
+ * nanoseconds for each.  Hashing, parsing and printing are done outside.
  */
 
 #ifndef SEL_BOOKS_H
@@ -54,7 +55,8 @@ typedef struct {
     uint32_t            n_blocks;       /* prompt blocks, at most
                                            SEL_BOOK_MAX_BLOCKS */
     const uint64_t     *path;           /* their path keys */
-    uint64_t            prefill_tokens; /* 0: nothing to be tracked */
+    uint64_t            prefill_tokens; /* 0: nothing to be tracked; above
+                                           SEL_BOOK_MAX_PREFILL: as that */
     uint32_t            expected_output_tokens;     /* kept, no effect */
     uint64_t            now;            /* sel_clock_ns() */
 
@@ -63,7 +65,10 @@ typedef struct {
     const uint64_t     *hashes;         /* public block hashes */
 } sel_booking_t;
 
-#define SEL_BOOK_MAX_BLOCKS  (1u << 20)
+#define SEL_BOOK_MAX_BLOCKS   (1u << 20)
+
+/* sums of them stay exact, however many there are */
+#define SEL_BOOK_MAX_PREFILL  ((uint64_t) 1 << 44)
 
 
 typedef enum {

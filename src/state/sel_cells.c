@@ -2,7 +2,9 @@
  * The cells of an edge: one for each rank that has bookings through it.  The
  * first of them are in the edge; the others fill chunks, of which only the
  * first of the chain may have room.  A cell that goes is replaced by the last
- * one of that chunk, so cells are in no order.
+ * one of that chunk, so cells are in no order, and a search may go over all of
+ * them.  But a rebuild adds them by their slots, and an edge knows whether its
+ * cells came in this order: then the last one tells at once.
  */
 
 #include "state/sel_tree_impl.h"
@@ -15,6 +17,8 @@ static sel_cells_chunk_t *sel_cells_chunk(const sel_zone_t *zone,
 static uint32_t sel_cells_inside(const sel_edge_chunk_t *edge);
 static sel_cell_t sel_cell_inside(sel_edge_chunk_t *edge, uint32_t i);
 static sel_cell_t sel_cell_at(sel_cells_chunk_t *cells, uint32_t i);
+static sel_cell_t sel_cell_last(const sel_zone_t *zone,
+    sel_edge_chunk_t *edge);
 
 
 bool
@@ -23,6 +27,20 @@ sel_cell_find(const sel_zone_t *zone, sel_edge_chunk_t *edge, uint16_t slot,
 {
     uint32_t            i, number;
     sel_cells_chunk_t  *cells;
+
+    if (edge->n_cells == 0) {
+        return false;
+    }
+
+    *cell = sel_cell_last(zone, edge);
+
+    if (*cell->slot == slot) {
+        return true;
+    }
+
+    if (edge->mixed == 0 && *cell->slot < slot) {
+        return false;
+    }
 
     if (sel_cell_in(edge->slots, sel_cells_inside(edge), slot, &i)) {
         *cell = sel_cell_inside(edge, i);
@@ -89,12 +107,33 @@ sel_cell_at(sel_cells_chunk_t *cells, uint32_t i)
 }
 
 
+/* The cell that was added last; there must be one. */
+
+static sel_cell_t
+sel_cell_last(const sel_zone_t *zone, sel_edge_chunk_t *edge)
+{
+    sel_cells_chunk_t  *cells;
+
+    if (edge->cells == SEL_CHUNK_NONE) {
+        return sel_cell_inside(edge, edge->n_cells - 1);
+    }
+
+    cells = sel_cells_chunk(zone, edge->cells);
+
+    return sel_cell_at(cells, cells->head.count - 1u);
+}
+
+
 void
 sel_cell_add(sel_zone_t *zone, sel_edge_chunk_t *edge, uint16_t slot)
 {
     uint32_t            number;
     sel_cell_t          cell;
     sel_cells_chunk_t  *cells;
+
+    if (edge->n_cells != 0 && *sel_cell_last(zone, edge).slot > slot) {
+        edge->mixed = 1;
+    }
 
     if (edge->n_cells < SEL_CELLS_AN_EDGE) {
         cell = sel_cell_inside(edge, edge->n_cells);
@@ -135,17 +174,19 @@ sel_cell_remove(sel_zone_t *zone, sel_edge_chunk_t *edge,
         edge->uneven--;
     }
 
+    last = sel_cell_last(zone, edge);
+
+    if (last.slot != cell->slot) {
+        edge->mixed = 1;
+    }
+
     edge->n_cells--;
     number = edge->cells;
+    cells = NULL;
 
-    if (number == SEL_CHUNK_NONE) {
-        last = sel_cell_inside(edge, edge->n_cells);
-        cells = NULL;
-
-    } else {
+    if (number != SEL_CHUNK_NONE) {
         cells = sel_cells_chunk(zone, number);
         cells->head.count--;
-        last = sel_cell_at(cells, cells->head.count);
     }
 
     *cell->slot = *last.slot;
@@ -189,6 +230,7 @@ sel_cells_copy(sel_zone_t *zone, const sel_edge_chunk_t *from,
     memcpy(to->counts, from->counts, sizeof(to->counts));
     memcpy(to->weights, from->weights, sizeof(to->weights));
 
+    to->mixed = from->mixed;
     to->uneven = from->uneven;
     to->n_cells = from->n_cells;
     to->cells = SEL_CHUNK_NONE;

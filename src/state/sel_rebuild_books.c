@@ -1,7 +1,8 @@
 /*
  * The rebuild of the books: tables and lists, and the prefix tree by booking
  * everything again.  The order does not matter to the loads, since lives
- * repeat what blocks weigh.
+ * repeat what blocks weigh.  So the tree is made slot by slot: then a search
+ * for a rank's cell is short, however many ranks share a prompt.
  *
  * The tree needs no more chunks than the one that was there: its edges are
  * cut where those were cut, at most.  Should chunks be missing all the same,
@@ -23,7 +24,8 @@ static bool sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
 static void sel_rebuild_link_pending(sel_zone_t *zone);
 static void sel_rebuild_link_bookings(sel_zone_t *zone);
-static void sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
+static void sel_rebuild_tree(sel_zone_t *zone);
+static bool sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
 
 
 static const sel_order_t  sel_rebuild_booking_order = {
@@ -147,6 +149,7 @@ sel_rebuild_books(sel_zone_t *zone)
 {
     sel_rebuild_link_pending(zone);
     sel_rebuild_link_bookings(zone);
+    sel_rebuild_tree(zone);
 }
 
 
@@ -174,8 +177,9 @@ sel_rebuild_link_pending(sel_zone_t *zone)
 static void
 sel_rebuild_link_bookings(sel_zone_t *zone)
 {
-    uint32_t            number, next;
-    sel_zone_header_t  *header;
+    uint32_t              number, next;
+    sel_zone_header_t    *header;
+    sel_booking_chunk_t  *booking;
 
     header = zone->header;
 
@@ -184,16 +188,44 @@ sel_rebuild_link_bookings(sel_zone_t *zone)
     header->booking_oldest = SEL_CHUNK_NONE;
 
     for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
-        next = sel_zone_booking(zone, number)->newer;
-        sel_rebuild_book(zone, sel_zone_booking(zone, number));
+        booking = sel_zone_booking(zone, number);
+        next = booking->newer;
+
+        booking->leaf = SEL_CHUNK_NONE;
+        sel_booking_link(zone, booking);
     }
 }
 
 
 static void
+sel_rebuild_tree(sel_zone_t *zone)
+{
+    uint32_t              i, number;
+    sel_booking_chunk_t  *booking;
+
+    for (i = 0; i < zone->header->slot_high; i++) {
+
+        for (number = zone->slots[i].bookings; number != SEL_CHUNK_NONE;
+             /* void */ )
+        {
+            booking = sel_zone_booking(zone, number);
+            number = booking->slot_older;
+
+            if (!sel_rebuild_book(zone, booking)) {
+                sel_booking_end(zone, booking);
+                sel_count(zone, SEL_COUNT_BOOKING_NO_ROOM, 1);
+            }
+        }
+    }
+}
+
+
+/* Books again what is in all tables and lists but the tree. */
+
+static bool
 sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    bool         fits, uneven;
+    bool         uneven;
     uint32_t     n, depth;
     sel_path_t   path;
     sel_place_t  place;
@@ -203,21 +235,16 @@ sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking)
     place = sel_tree_walk(zone, path, n, NULL);
     depth = sel_tree_depth(zone, &place, booking->slot);
 
-    fits = sel_zone_room(zone, sel_tree_need(zone, &place, n, booking->slot,
-                                             depth, &uneven));
-    booking->leaf = SEL_CHUNK_NONE;
-
-    if (fits) {
-        booking->leaf = sel_tree_insert(zone, &place, path, n, booking->slot,
-                                        depth);
+    if (!sel_zone_room(zone, sel_tree_need(zone, &place, n, booking->slot,
+                                           depth, &uneven)))
+    {
+        return false;
     }
 
-    sel_booking_link(zone, booking);
+    booking->leaf = sel_tree_insert(zone, &place, path, n, booking->slot,
+                                    depth);
 
-    if (!fits || !sel_life_restore(zone, booking)) {
-        sel_booking_end(zone, booking);
-        sel_count(zone, SEL_COUNT_BOOKING_NO_ROOM, 1);
-    }
+    return sel_life_restore(zone, booking);
 }
 
 

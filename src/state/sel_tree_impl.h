@@ -54,7 +54,8 @@ typedef struct {
     uint32_t     cells;                 /* chain of more cells; all of its
                                            chunks but the first are full */
     uint16_t     slots[SEL_CELLS_AN_EDGE];
-    uint16_t     zero;
+    uint16_t     mixed;                 /* cells are not in the order of their
+                                           slots */
     uint32_t     counts[SEL_CELLS_AN_EDGE];
     double       weights[SEL_CELLS_AN_EDGE];
 } sel_edge_chunk_t;

@@ -436,7 +436,8 @@ class Run:
             'worker_id': worker, 'model_name': partition, 'endpoint': 'e',
             'block_size': BLOCK, 'data_parallel_start_rank': start,
             'data_parallel_size': size,
-            'kv_events_endpoints': {str(n): self.endpoint for n in range(RANKS)},
+            'kv_events_endpoints': {str(n): self.endpoint
+                                    for n in range(RANKS)},
             'total_kv_blocks': self.rng.randrange(1000)}), 201)
         self.model.register(worker, partition, ranks)
 

@@ -19,6 +19,7 @@ $below{service} = [sort keys %below];
 $below{ngx} = [@{ $below{service} }, 'service'];
 $below{conf} = [@{ $below{ngx} }, 'ngx'];
 $below{http} = [@{ $below{conf} }, 'conf'];
+$below{route} = $below{http};
 
 my %library = map { $_ => 1 } @{ $below{service} }, 'service';
 my @files = glob 'src/*/*.[ch]';

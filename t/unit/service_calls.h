@@ -6,6 +6,8 @@
 #ifndef SERVICE_CALLS_H
 #define SERVICE_CALLS_H
 
+#include "service/sel_loads.h"
+#include "service/sel_reserve.h"
 #include "service/sel_select.h"
 #include "service_world.h"
 
@@ -208,9 +210,27 @@ static const sel_route_settings_t  world_settings = {
 };
 
 
+/* A way to read a body, and what is asked with it. */
+typedef struct {
+    bool  (*read)(sel_json_t *json, sel_select_body_t *body);
+    bool  (*ask)(sel_service_t *service, sel_arena_t *arena,
+        const sel_route_settings_t *settings, const sel_select_body_t *body,
+        sel_buf_t *buf, sel_fault_t *fault);
+} world_route_t;
+
+
+static const world_route_t  world_routes[] = {
+    { sel_read_prompt, sel_overlap_scores },
+    { sel_read_select, sel_select },
+    { sel_read_prompt, sel_potential_loads },
+    { sel_read_select_and_reserve, sel_select_and_reserve },
+    { sel_read_reservation, sel_reserve }
+};
+
+
 static inline bool
-world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
-    const char *text)
+world_call(world_t *world, const world_route_t *route,
+    const sel_route_settings_t *settings, const char *text)
 {
     bool               done;
     sel_json_t         json;
@@ -219,20 +239,24 @@ world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
     world_begin(world);
     sel_json_init_text(&json, &world->arena, sel_cstr(text));
 
-    if (!(select ? sel_read_select(&json, &body)
-                 : sel_read_prompt(&json, &body))
-        || !sel_json_end(&json))
-    {
+    if (!route->read(&json, &body) || !sel_json_end(&json)) {
         fail_msg("%s: %s", text, json.message);
     }
 
     world_inside(world, true);
-    done = (select ? sel_select : sel_overlap_scores)(
-               &world->service, &world->arena, settings, &body,
-               &world->answer, &world->fault);
+    done = route->ask(&world->service, &world->arena, settings, &body,
+                      &world->answer, &world->fault);
     world_inside(world, false);
 
     return world_end(world, done);
+}
+
+
+static inline bool
+world_ask(world_t *world, bool select, const sel_route_settings_t *settings,
+    const char *text)
+{
+    return world_call(world, &world_routes[select], settings, text);
 }
 
 
@@ -247,6 +271,121 @@ static inline bool
 world_scores(world_t *world, const char *text)
 {
     return world_ask(world, false, &world_settings, text);
+}
+
+
+static inline bool
+world_potential(world_t *world, const char *text)
+{
+    return world_call(world, &world_routes[2], &world_settings, text);
+}
+
+
+static inline bool
+world_select_and_reserve(world_t *world, const char *text)
+{
+    return world_call(world, &world_routes[3], &world_settings, text);
+}
+
+
+/* POST /reservations, in both its forms */
+static inline bool
+world_reserve(world_t *world, const char *text)
+{
+    return world_call(world, &world_routes[4], &world_settings, text);
+}
+
+
+/* What happens to a reservation; no answer but that it was done. */
+static inline bool
+world_happens(world_t *world, bool (*event)(sel_service_t *service,
+    sel_arena_t *arena, sel_str_t id, sel_fault_t *fault), const char *id)
+{
+    bool  done;
+
+    world_begin(world);
+    world_inside(world, true);
+    done = event(&world->service, &world->arena, sel_cstr(id),
+                 &world->fault);
+    world_inside(world, false);
+
+    return world_end(world, done);
+}
+
+
+static inline bool
+world_release(world_t *world, const char *id)
+{
+    return world_happens(world, sel_reservation_free, id);
+}
+
+
+static inline bool
+world_prefilled(world_t *world, const char *id)
+{
+    return world_happens(world, sel_reservation_prefilled, id);
+}
+
+
+static inline bool
+world_output(world_t *world, const char *id, const char *text)
+{
+    bool               done;
+    sel_json_t         json;
+    sel_output_body_t  body;
+
+    world_begin(world);
+    sel_json_init_text(&json, &world->arena, sel_cstr(text));
+
+    if (!sel_read_output_block(&json, &body) || !sel_json_end(&json)) {
+        fail_msg("%s: %s", text, json.message);
+    }
+
+    world_inside(world, true);
+    done = sel_reservation_output(&world->service, &world->arena,
+                                  sel_cstr(id), &body, &world->fault);
+    world_inside(world, false);
+
+    return world_end(world, done);
+}
+
+
+static inline bool
+world_try_loads(world_t *world, const char *model_name, const char *group)
+{
+    bool       done;
+    sel_str_t  model, routing_group;
+
+    model = (sel_str_t) { 0, NULL };
+    routing_group = model;
+
+    if (model_name != NULL) {
+        model = sel_cstr(model_name);
+    }
+
+    if (group != NULL) {
+        routing_group = sel_cstr(group);
+    }
+
+    world_begin(world);
+    world_inside(world, true);
+    done = sel_loads(&world->service, &world->arena, model, routing_group,
+                     &world->answer, &world->fault);
+    world_inside(world, false);
+
+    return world_end(world, done);
+}
+
+
+/* NULL: no filter */
+static inline const char *
+world_loads(world_t *world, const char *model_name, const char *group)
+{
+    if (!world_try_loads(world, model_name, group)) {
+        fail_msg("%s", world->fault.text);
+    }
+
+    return world_text(world);
 }
 
 

@@ -188,9 +188,23 @@ world_init(world_t *world, sel_zone_t *zone, uint32_t number, bool kv_events)
 }
 
 
+/* From now on it records its bookings, and believes them for so long. */
+static inline void
+world_learn(world_t *world, uint64_t ttl)
+{
+    sel_service_t  *service;
+
+    service = &world->service;
+    service->settings.learn_ttl = ttl;
+    service->learn.recent = sel_recent_create(service->index, 0, 5);
+    assert_non_null(service->learn.recent);
+}
+
+
 static inline void
 world_free(world_t *world)
 {
+    sel_recent_destroy(world->service.learn.recent);
     sel_view_free(&world->service.view);
     assert_int_equal(world->n_listeners, 0);
     sel_index_destroy(world->service.index);

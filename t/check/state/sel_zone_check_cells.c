@@ -12,6 +12,8 @@ static const char *sel_check_cells(sel_zone_t *zone, sel_edge_chunk_t *edge,
     bool zero);
 static const char *sel_check_cell(sel_zone_t *zone, sel_edge_chunk_t *edge,
     sel_cell_t cell, bool zero, uint32_t *uneven);
+static bool sel_check_in_order(const sel_zone_t *zone,
+    const sel_edge_chunk_t *edge);
 
 
 const char *
@@ -107,8 +109,48 @@ sel_check_cells(sel_zone_t *zone, sel_edge_chunk_t *edge, bool zero)
         }
     }
 
+    if (edge->mixed == 0 && !sel_check_in_order(zone, edge)) {
+        return "cells are not in the order that their edge says";
+    }
+
     return uneven == edge->uneven ? NULL
                                   : "the count of uneven weights is wrong";
+}
+
+
+/* From the last cell that was added to the first. */
+
+static bool
+sel_check_in_order(const sel_zone_t *zone, const sel_edge_chunk_t *edge)
+{
+    uint32_t                  i, above, number;
+    const sel_cells_chunk_t  *cells;
+
+    above = UINT32_MAX;
+
+    for (number = edge->cells; number != SEL_CHUNK_NONE;
+         number = cells->head.next)
+    {
+        cells = (sel_cells_chunk_t *) sel_zone_chunk(zone, number);
+
+        for (i = cells->head.count; i-- != 0; above = cells->slots[i]) {
+
+            if (cells->slots[i] >= above) {
+                return false;
+            }
+        }
+    }
+
+    i = edge->n_cells < SEL_CELLS_AN_EDGE ? edge->n_cells : SEL_CELLS_AN_EDGE;
+
+    for ( /* void */ ; i-- != 0; above = edge->slots[i]) {
+
+        if (edge->slots[i] >= above) {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 

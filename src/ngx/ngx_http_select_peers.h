@@ -1,0 +1,34 @@
+/*
+ * Addresses of workers: where requests to a worker's endpoint go.
+ */
+
+#ifndef NGX_HTTP_SELECT_PEERS_H
+#define NGX_HTTP_SELECT_PEERS_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include "service/sel_view.h"
+
+
+typedef struct {
+    struct sockaddr  *sockaddr;
+    socklen_t         socklen;
+    ngx_str_t         name;             /* for the log, as text */
+} ngx_http_select_peer_t;
+
+
+/*
+ * The address of a worker now; NULL: it is not routable, or not yet.  The
+ * result is good until the event loop goes on.
+ */
+const ngx_http_select_peer_t *ngx_http_select_peer(sel_view_worker_t *worker,
+    ngx_log_t *log);
+
+/* Begins to look up the names of all workers that are new. */
+void ngx_http_select_peers_look(sel_view_t *view, ngx_log_t *log);
+
+/* At the end of the process. */
+void ngx_http_select_peers_stop(void);
+
+
+#endif /* NGX_HTTP_SELECT_PEERS_H */

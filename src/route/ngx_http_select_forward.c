@@ -1,0 +1,497 @@
+/*
+ * The choice.  It is made before the content phase, where a request may wait
+ * for its body and be refused in words of its own; requests that do not come
+ * by there (subrequests, variables in proxy_pass) are chosen for when their
+ * upstream is initialised.
+ */
+
+#include "core/sel_clock.h"
+#include "ngx/ngx_http_select_answer.h"
+#include "ngx/ngx_http_select_peers.h"
+#include "ngx/ngx_http_select_process.h"
+#include "route/ngx_http_select_failures.h"
+#include "route/ngx_http_select_forward.h"
+#include "route/ngx_http_select_prompt.h"
+#include "service/sel_reserve.h"
+#include "service/sel_route.h"
+
+
+/* of everything that one choice makes */
+#define NGX_HTTP_SELECT_FORWARD_ARENA  (512 * 1024 * 1024)
+
+
+static void ngx_http_select_forward_cleanup(void *data);
+static ngx_int_t ngx_http_select_forward_route(ngx_http_select_forward_t *f,
+    sel_service_t *service, sel_arena_t *arena, sel_fault_t *fault);
+static ngx_int_t ngx_http_select_forward_group(ngx_http_select_forward_t *f,
+    sel_str_t *group);
+static bool ngx_http_select_forward_allows(void *data,
+    const sel_view_rank_t *rank);
+static ngx_int_t ngx_http_select_forward_header(ngx_http_select_forward_t *f);
+static ngx_int_t ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
+    const char *reason, const char *text);
+static void ngx_http_select_forward_body(ngx_http_request_t *r);
+static ngx_http_upstream_srv_conf_t *ngx_http_select_forward_upstream(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_select_forward_refuse(ngx_http_select_forward_t *f);
+
+
+/* nginx may have been built without it */
+extern ngx_module_t  ngx_http_proxy_module __attribute__((weak));
+
+
+ngx_http_select_forward_t *
+ngx_http_select_forwarded(ngx_http_request_t *r)
+{
+    ngx_http_select_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_select_module);
+
+    return ctx != NULL ? ctx->forward : NULL;
+}
+
+
+ngx_http_select_forward_t *
+ngx_http_select_forward(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_pool_cleanup_t         *cln;
+    ngx_http_select_ctx_t      *ctx;
+    ngx_http_select_forward_t  *f;
+
+    ctx = ngx_http_select_ctx(r);
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_select_forward_t));
+
+    if (ctx == NULL || cln == NULL) {
+        return NULL;
+    }
+
+    f = cln->data;
+    ngx_memzero(f, sizeof(ngx_http_select_forward_t));
+
+    f->r = r;
+    f->ctx = ctx;
+    f->conf = ngx_http_get_module_loc_conf(r, ngx_http_select_module);
+    f->upstream = us->srv_conf[ngx_http_select_module.ctx_index];
+    f->reason = "";
+
+    ctx->forward = f;
+    cln->handler = ngx_http_select_forward_cleanup;
+
+    return f;
+}
+
+
+static void
+ngx_http_select_forward_cleanup(void *data)
+{
+    ngx_http_select_forward_free(data);
+}
+
+
+void
+ngx_http_select_forward_free(ngx_http_select_forward_t *f)
+{
+    sel_service_t  *service;
+
+    service = ngx_http_select_service();
+
+    if (f->booked && service != NULL) {
+        (void) sel_book_free(service->zone, f->ctx->choice.id);
+    }
+
+    f->booked = 0;
+}
+
+
+ngx_int_t
+ngx_http_select_forward_choose(ngx_http_select_forward_t *f)
+{
+    ngx_int_t       rc;
+    sel_arena_t     arena;
+    sel_fault_t     fault;
+    sel_service_t  *service;
+
+    service = ngx_http_select_service();
+    f->chosen = 0;
+    f->open = 0;
+    f->fault = NULL;
+
+    if (service == NULL) {
+        return ngx_http_select_forward_nobody(f, "no_worker",
+                                              "the selector is starting");
+    }
+
+    sel_arena_init(&arena, NGX_HTTP_SELECT_FORWARD_ARENA);
+    fault.class = SEL_FAULT_NONE;
+
+    rc = ngx_http_select_forward_route(f, service, &arena, &fault);
+
+    if (rc == NGX_DECLINED && fault.class != SEL_FAULT_NONE) {
+        rc = ngx_http_select_forward_nobody(f, fault.class == SEL_FAULT_FULL
+                                               ? "full" : "no_worker",
+                                            fault.text);
+    }
+
+    sel_arena_free(&arena);
+
+    return rc;
+}
+
+
+/* NGX_DECLINED with a fault: nobody can be chosen. */
+
+static ngx_int_t
+ngx_http_select_forward_route(ngx_http_select_forward_t *f,
+    sel_service_t *service, sel_arena_t *arena, sel_fault_t *fault)
+{
+    uint64_t                   since;
+    ngx_uint_t                 body;
+    sel_allow_t                allow;
+    sel_route_t                route;
+    ngx_http_select_tried_t   *tried;
+
+    since = sel_clock_ns();
+
+    ngx_memzero(&route, sizeof(sel_route_t));
+
+    allow = (sel_allow_t) { ngx_http_select_forward_allows, f };
+    route.settings = &f->conf->settings;
+    route.allow = &allow;
+
+    body = f->r->request_body != NULL && f->r->request_body->bufs != NULL;
+    route.booked = body;
+    route.tokens = body && ngx_http_select_prompt_read(f->r, arena,
+                                                       &route.body);
+
+    if (body && !route.tokens
+        && f->conf->fallback == NGX_HTTP_SELECT_FALLBACK_OFF)
+    {
+        return ngx_http_select_forward_nobody(f, "no_prompt",
+                   "the request has no prompt of token ids");
+    }
+
+    if (ngx_http_select_forward_group(f, &route.routing_group) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    f->desperate = 0;
+
+    if (!sel_route(service, arena, &route, fault)) {
+
+        /* better a rank that failed than none */
+
+        f->desperate = 1;
+
+        if (fault->class != SEL_FAULT_NOT_READY
+            || !sel_route(service, arena, &route, fault))
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    f->booked = route.booked;
+
+    if (ngx_http_select_keep_choice(f->r, f->ctx, service, since) != NGX_OK) {
+
+        if (f->booked) {
+            f->ctx->choice.id = service->choice.id;
+            ngx_http_select_forward_free(f);
+        }
+
+        return NGX_ERROR;
+    }
+
+    f->chosen = 1;
+    f->reason = route.tokens ? "prompt" : "load";
+
+    if (f->n_tried < NGX_HTTP_SELECT_TRIES) {
+        tried = &f->tried[f->n_tried++];
+        tried->slot = f->ctx->choice.slot;
+        tried->epoch = f->ctx->choice.epoch;
+    }
+
+    return ngx_http_select_forward_header(f);
+}
+
+
+static ngx_int_t
+ngx_http_select_forward_group(ngx_http_select_forward_t *f, sel_str_t *group)
+{
+    ngx_str_t  value;
+
+    *group = sel_str("default");
+
+    if (f->conf->group == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(f->r, f->conf->group, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (value.len != 0) {
+        *group = (sel_str_t) { value.len, value.data };
+    }
+
+    return NGX_OK;
+}
+
+
+static bool
+ngx_http_select_forward_allows(void *data, const sel_view_rank_t *rank)
+{
+    ngx_uint_t                  i;
+    ngx_http_select_forward_t  *f = data;
+
+    for (i = 0; i < f->n_tried; i++) {
+        if (f->tried[i].slot == rank->slot
+            && f->tried[i].epoch == rank->epoch)
+        {
+            return false;
+        }
+    }
+
+    return (f->desperate
+            || !ngx_http_select_failing(f->upstream, rank->slot, rank->epoch))
+           && ngx_http_select_peer(rank->worker, f->r->connection->log)
+              != NULL;
+}
+
+
+/* The rank's number, in place of whatever the client sent by that name. */
+
+static ngx_int_t
+ngx_http_select_forward_header(ngx_http_select_forward_t *f)
+{
+    u_char              *p;
+    ngx_str_t           *name;
+    ngx_uint_t           i;
+    ngx_list_part_t     *part;
+    ngx_table_elt_t     *h;
+
+    name = &f->conf->rank_header;
+
+    if (name->len == 0) {
+        return NGX_OK;
+    }
+
+    part = &f->r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; f->rank == NULL; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == name->len
+            && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
+        {
+            f->rank = &h[i];
+        }
+    }
+
+    if (f->rank == NULL) {
+        f->rank = ngx_list_push(&f->r->headers_in.headers);
+        p = ngx_pnalloc(f->r->pool, name->len);
+
+        if (f->rank == NULL || p == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memzero(f->rank, sizeof(ngx_table_elt_t));
+
+        f->rank->key = *name;
+        f->rank->lowcase_key = p;
+        f->rank->hash = ngx_hash_strlow(p, name->data, name->len);
+    }
+
+    p = ngx_pnalloc(f->r->pool, NGX_INT32_LEN);
+
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    f->rank->value.data = p;
+    f->rank->value.len = ngx_sprintf(p, "%uD", f->ctx->choice.dp_rank) - p;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
+    const char *reason, const char *text)
+{
+    size_t   len;
+    u_char  *p;
+
+    if (f->conf->fallback == NGX_HTTP_SELECT_FALLBACK_OPEN) {
+        f->open = 1;
+        f->reason = "open";
+
+        return NGX_OK;
+    }
+
+    len = ngx_strlen(text) + 1;
+    p = ngx_pnalloc(f->r->pool, len);
+
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(p, text, len);
+    f->fault = (char *) p;
+    f->reason = reason;
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_select_forward_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                      rc;
+    ngx_http_select_forward_t     *f;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    f = ngx_http_select_forwarded(r);
+
+    if (f == NULL) {
+        us = ngx_http_select_forward_upstream(r);
+
+        if (us == NULL) {
+            return NGX_DECLINED;
+        }
+
+        f = ngx_http_select_forward(r, us);
+
+        if (f == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        f->waiting = 1;
+
+        rc = ngx_http_read_client_request_body(r,
+                                               ngx_http_select_forward_body);
+
+        if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+            return rc;
+        }
+
+        ngx_http_finalize_request(r, NGX_DONE);
+
+        return NGX_DONE;
+    }
+
+    if (f->waiting) {
+        return NGX_DONE;
+    }
+
+    if (f->chosen || f->open) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_select_forward_choose(f);
+
+    if (rc == NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_select_forward_refuse(f));
+
+    return NGX_DONE;
+}
+
+
+/* The body is there: on with the phases, to this handler once more. */
+
+static void
+ngx_http_select_forward_body(ngx_http_request_t *r)
+{
+    ngx_http_select_forward_t  *f;
+
+    f = ngx_http_select_forwarded(r);
+
+    f->waiting = 0;
+
+    r->preserve_body = 1;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+/* The upstream block that proxy_pass names, if it is one of ours. */
+
+static ngx_http_upstream_srv_conf_t *
+ngx_http_select_forward_upstream(ngx_http_request_t *r)
+{
+    ngx_http_upstream_conf_t      *conf;
+    ngx_http_core_loc_conf_t      *clcf;
+    ngx_http_select_srv_conf_t    *scf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    if (&ngx_http_proxy_module == NULL) {
+        return NULL;
+    }
+
+    /* the first member of the proxy module's configuration */
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_proxy_module);
+    us = conf != NULL ? conf->upstream : NULL;
+
+    if (clcf->handler == NULL || us == NULL || us->srv_conf == NULL) {
+        return NULL;
+    }
+
+    scf = us->srv_conf[ngx_http_select_module.ctx_index];
+
+    return scf->route ? us : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_select_forward_refuse(ngx_http_select_forward_t *f)
+{
+    sel_buf_t       *buf;
+    sel_json_out_t   out;
+
+    buf = ngx_http_select_buf(f->r);
+
+    if (buf == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    sel_json_out_init(&out, buf);
+    sel_json_out_object(&out);
+    sel_json_out_key(&out, "error");
+    sel_json_out_object(&out);
+    sel_json_out_key(&out, "message");
+    sel_json_out_text(&out, f->fault);
+    sel_json_out_key(&out, "type");
+    sel_json_out_text(&out, "service_unavailable");
+    sel_json_out_key(&out, "code");
+    sel_json_out_u64(&out, NGX_HTTP_SERVICE_UNAVAILABLE);
+    sel_json_out_object_end(&out);
+    sel_json_out_object_end(&out);
+
+    return ngx_http_select_send(f->r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                ngx_http_select_json, buf);
+}
