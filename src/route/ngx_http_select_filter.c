@@ -35,7 +35,7 @@ ngx_http_select_filter_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *h = ngx_http_select_forward_handler;
+    *h = ngx_http_select_enter_handler;
 
     ngx_http_next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_select_header_filter;

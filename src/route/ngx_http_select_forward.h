@@ -59,8 +59,8 @@ ngx_int_t ngx_http_select_forward_choose(ngx_http_select_forward_t *f);
 /* Ends the booking, if there is one. */
 void ngx_http_select_forward_free(ngx_http_select_forward_t *f);
 
-/* PRECONTENT handler. */
-ngx_int_t ngx_http_select_forward_handler(ngx_http_request_t *r);
+/* The handler before the content phase. */
+ngx_int_t ngx_http_select_enter_handler(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_SELECT_FORWARD_H */

@@ -11,8 +11,8 @@
 /*
  * Puts the eligible ranks and their candidates (overlap and preferred taints
  * filled in, the rest zero) into the service's scratch; *n tells how many.
- * allow may be NULL.  Call after sel_lookup().  A fault when a pin is not allowed or nobody is
- * left.
+ * allow may be NULL.  Call after sel_lookup().  A fault when a pin is not
+ * allowed or nobody is left.
  */
 bool sel_eligible(sel_service_t *service, sel_arena_t *arena,
     const sel_view_partition_t *partition, const sel_select_body_t *body,

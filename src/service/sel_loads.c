@@ -32,7 +32,7 @@ sel_potential_loads(sel_service_t *service, sel_arena_t *arena,
     sel_buf_t *buf, sel_fault_t *fault)
 {
     uint32_t                i;
-    uint64_t                prefill_tokens;
+    uint64_t                more, prefill_tokens;
     sel_lookup_t            lookup;
     sel_json_out_t          out;
     sel_cost_prompt_t       prompt;
@@ -65,8 +65,9 @@ sel_potential_loads(sel_service_t *service, sel_arena_t *arena,
         prefill_tokens = candidate->prefill_tokens;
 
         if (cost.track_prefill_tokens) {
-            prefill_tokens += sel_cost_prefill_tokens(&cost, &prompt,
-                                                      candidate);
+            more = sel_cost_prefill_tokens(&cost, &prompt, candidate);
+            prefill_tokens = more < UINT64_MAX - prefill_tokens
+                             ? prefill_tokens + more : UINT64_MAX;
         }
 
         sel_loads_print(&out, service->scratch.ranks[i], prefill_tokens,
