@@ -11,7 +11,11 @@
 #include "state/sel_books_impl.h"
 
 
+static bool sel_booking_younger(const sel_booking_chunk_t *a,
+    const sel_booking_chunk_t *b);
 static void sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking);
+static void sel_booking_renew(sel_zone_t *zone, sel_booking_chunk_t *booking,
+    uint64_t before);
 static void sel_booking_unage(sel_zone_t *zone,
     const sel_booking_chunk_t *booking);
 static void sel_booking_join(sel_zone_t *zone, sel_booking_chunk_t *booking);
@@ -182,6 +186,14 @@ sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
 }
 
 
+static bool
+sel_booking_younger(const sel_booking_chunk_t *a, const sel_booking_chunk_t *b)
+{
+    return a->started != b->started ? a->started > b->started
+                                    : a->attempt > b->attempt;
+}
+
+
 static void
 sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
@@ -196,8 +208,8 @@ sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking)
     link = &header->booking_newest;
 
     while (booking->older != SEL_CHUNK_NONE
-           && sel_zone_booking(zone, booking->older)->started
-              > booking->started)
+           && sel_booking_younger(sel_zone_booking(zone, booking->older),
+                                  booking))
     {
         booking->newer = booking->older;
         link = &sel_zone_booking(zone, booking->older)->older;
@@ -346,11 +358,37 @@ sel_bookings_expire(sel_zone_t *zone, uint64_t before, uint32_t max)
             break;
         }
 
+        if (booking->kind == SEL_BOOKING_ROUTER) {
+            sel_booking_renew(zone, booking, before);
+            continue;
+        }
+
         sel_booking_end(zone, booking);
         sel_count(zone, SEL_COUNT_BOOKING_EXPIRED, 1);
     }
 
     return n;
+}
+
+
+/*
+ * Whoever serves a request ends its booking, however long it takes; so this
+ * one becomes young again.
+ */
+
+static void
+sel_booking_renew(sel_zone_t *zone, sel_booking_chunk_t *booking,
+    uint64_t before)
+{
+    uint64_t  age;
+
+    age = zone->header->expiry;
+
+    sel_booking_unage(zone, booking);
+    SEL_ZONE_STEP();
+    booking->started = before + (age != 0 ? age : 1);
+    SEL_ZONE_STEP();
+    sel_booking_age(zone, booking);
 }
 
 

@@ -250,7 +250,7 @@ test_late(void **state)
 }
 
 
-/* Whoever made it: all kinds expire. */
+/* Calls may stay away, a request that is served has its end. */
 static void
 test_kinds(void **state)
 {
@@ -277,6 +277,10 @@ test_kinds(void **state)
 
     expect(&test, &rank, 0, 2, 3);
     assert_int_equal(sel_books_expire(&test.zone, books_now + 1, 9), 3);
+    expect(&test, &rank, 0, 2, 1);
+    assert_true(booked(&test, "router"));
+    assert_int_equal(sel_books_expire(&test.zone, books_now + 1, 9), 0);
+    assert_int_equal(sel_books_bury(&test.zone, 1), 1);
     expect(&test, &rank, 0, 0, 0);
     end(&test);
 }
