@@ -57,8 +57,9 @@ typedef struct {
 /* of an upstream block */
 typedef struct {
     ngx_uint_t       route;             /* select_route stands in it */
+    ngx_uint_t       servers;           /* own servers */
     ngx_uint_t       max_fails;
-    time_t           fail_timeout;
+    ngx_msec_t       fail_timeout;
 } ngx_http_select_srv_conf_t;
 
 

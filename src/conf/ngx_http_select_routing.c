@@ -60,7 +60,7 @@ ngx_http_select_set_route(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     scf->route = 1;
     scf->max_fails = 1;
-    scf->fail_timeout = 10;
+    scf->fail_timeout = 10000;
     mcf->routes = 1;
 
     for (i = 2; i < cf->args->nelts; i++) {
@@ -107,10 +107,10 @@ ngx_http_select_route_parameter(ngx_conf_t *cf,
     } else if (ngx_strncmp(arg->data, "fail_timeout=", 13) == 0) {
         text.data = arg->data + 13;
         text.len = arg->len - 13;
-        value = ngx_parse_time(&text, 1);
+        value = ngx_parse_time(&text, 0);
 
         if (value != NGX_ERROR && value <= INT32_MAX) {
-            conf->fail_timeout = (time_t) value;
+            conf->fail_timeout = (ngx_msec_t) value;
             return NGX_OK;
         }
     }
@@ -169,9 +169,14 @@ ngx_http_select_placeholder(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 static ngx_int_t
 ngx_http_select_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 {
+    ngx_http_select_srv_conf_t  *scf;
+
     if (ngx_http_upstream_init_round_robin(cf, us) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    scf = us->srv_conf[ngx_http_select_module.ctx_index];
+    scf->servers = us->servers->nelts - 1;
 
     return ngx_http_select_handlers.route(cf, us);
 }

@@ -5,8 +5,8 @@
 typedef struct {
     uint32_t    epoch;
     uint32_t    fails;
-    time_t      since;          /* the first of them */
-    time_t      last;
+    ngx_msec_t  since;          /* the first of them */
+    ngx_msec_t  last;
 } ngx_http_select_failure_t;
 
 
@@ -28,7 +28,7 @@ ngx_http_select_failing(const ngx_http_select_srv_conf_t *conf, uint16_t slot,
 
     return failure != NULL && conf->max_fails != 0
            && failure->fails >= conf->max_fails
-           && ngx_time() - failure->last < conf->fail_timeout;
+           && ngx_current_msec - failure->last < conf->fail_timeout;
 }
 
 
@@ -56,15 +56,15 @@ ngx_http_select_failed(const ngx_http_select_srv_conf_t *conf, uint16_t slot,
     failure = &ngx_http_select_failures[slot];
 
     if (failure->epoch != epoch
-        || ngx_time() - failure->since >= conf->fail_timeout)
+        || ngx_current_msec - failure->since >= conf->fail_timeout)
     {
         failure->epoch = epoch;
         failure->fails = 0;
-        failure->since = ngx_time();
+        failure->since = ngx_current_msec;
     }
 
     failure->fails++;
-    failure->last = ngx_time();
+    failure->last = ngx_current_msec;
 }
 
 

@@ -24,6 +24,8 @@ static ngx_int_t ngx_http_select_forward_group(ngx_http_select_forward_t *f,
 static bool ngx_http_select_forward_allows(void *data,
     const sel_view_rank_t *rank);
 static ngx_int_t ngx_http_select_forward_header(ngx_http_select_forward_t *f);
+static ngx_int_t ngx_http_select_forward_headers(
+    ngx_http_select_forward_t *f);
 static ngx_int_t ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
     const char *reason, const char *text);
 
@@ -247,16 +249,13 @@ ngx_http_select_forward_allows(void *data, const sel_view_rank_t *rank)
 }
 
 
-/* The rank's number, in place of whatever the client sent by that name. */
+/* The rank's number; nothing else goes by this name. */
 
 static ngx_int_t
 ngx_http_select_forward_header(ngx_http_select_forward_t *f)
 {
-    u_char              *p;
-    ngx_str_t           *name;
-    ngx_uint_t           i;
-    ngx_list_part_t     *part;
-    ngx_table_elt_t     *h;
+    u_char     *p;
+    ngx_str_t  *name;
 
     name = &f->conf->rank_header;
 
@@ -264,41 +263,8 @@ ngx_http_select_forward_header(ngx_http_select_forward_t *f)
         return NGX_OK;
     }
 
-    part = &f->r->headers_in.headers.part;
-    h = part->elts;
-
-    for (i = 0; f->rank == NULL; i++) {
-
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (h[i].key.len == name->len
-            && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
-        {
-            f->rank = &h[i];
-        }
-    }
-
-    if (f->rank == NULL) {
-        f->rank = ngx_list_push(&f->r->headers_in.headers);
-        p = ngx_pnalloc(f->r->pool, name->len);
-
-        if (f->rank == NULL || p == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memzero(f->rank, sizeof(ngx_table_elt_t));
-
-        f->rank->key = *name;
-        f->rank->lowcase_key = p;
-        f->rank->hash = ngx_hash_strlow(p, name->data, name->len);
+    if (f->rank == NULL && ngx_http_select_forward_headers(f) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     p = ngx_pnalloc(f->r->pool, NGX_INT32_LEN);
@@ -314,6 +280,76 @@ ngx_http_select_forward_header(ngx_http_select_forward_t *f)
 }
 
 
+/*
+ * Copies the list of headers, but for those by this name, and adds one.  A
+ * subrequest shares its list with the main request, and an entry cannot be
+ * taken out of a list that others point into.
+ */
+
+static ngx_int_t
+ngx_http_select_forward_headers(ngx_http_select_forward_t *f)
+{
+    u_char           *p;
+    ngx_str_t        *name;
+    ngx_list_t        list;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h, *copy;
+
+    name = &f->conf->rank_header;
+
+    if (ngx_list_init(&list, f->r->pool, 20, sizeof(ngx_table_elt_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    for (part = &f->r->headers_in.headers.part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len == name->len
+                && ngx_strncasecmp(h[i].key.data, name->data, name->len) == 0)
+            {
+                continue;
+            }
+
+            copy = ngx_list_push(&list);
+
+            if (copy == NULL) {
+                return NGX_ERROR;
+            }
+
+            *copy = h[i];
+        }
+    }
+
+    f->rank = ngx_list_push(&list);
+    p = ngx_pnalloc(f->r->pool, name->len);
+
+    if (f->rank == NULL || p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(f->rank, sizeof(ngx_table_elt_t));
+
+    f->rank->key = *name;
+    f->rank->lowcase_key = p;
+    f->rank->hash = ngx_hash_strlow(p, name->data, name->len);
+
+    /* the list knows its last part by address */
+
+    f->r->headers_in.headers = list;
+
+    if (list.last == &list.part) {
+        f->r->headers_in.headers.last = &f->r->headers_in.headers.part;
+    }
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
     const char *reason, const char *text)
@@ -321,7 +357,9 @@ ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
     size_t   len;
     u_char  *p;
 
-    if (f->conf->fallback == NGX_HTTP_SELECT_FALLBACK_OPEN) {
+    if (f->conf->fallback == NGX_HTTP_SELECT_FALLBACK_OPEN
+        && f->upstream->servers != 0)
+    {
         f->open = 1;
         f->reason = "open";
 

@@ -30,9 +30,9 @@ static ngx_int_t ngx_http_select_stream_keep(ngx_http_select_stream_t *stream,
 static void ngx_http_select_stream_line(ngx_http_select_stream_t *stream);
 static void ngx_http_select_stream_usage(ngx_http_select_stream_t *stream);
 static bool ngx_http_select_stream_object(ngx_http_select_stream_t *stream,
-    sel_json_t *json, ngx_uint_t level);
+    sel_json_t *json, bool details);
 static bool ngx_http_select_stream_member(ngx_http_select_stream_t *stream,
-    sel_json_t *json, sel_str_t name, ngx_uint_t level);
+    sel_json_t *json, sel_str_t name, bool details);
 
 
 ngx_int_t
@@ -133,12 +133,14 @@ ngx_http_select_stream_byte(ngx_http_select_stream_t *stream,
 }
 
 
-/* Of what is longer than a line may be, only the length is kept. */
+/* Of what is longer the end is kept: usage stands there. */
 
 static ngx_int_t
 ngx_http_select_stream_keep(ngx_http_select_stream_t *stream,
     ngx_pool_t *pool, const u_char *p, size_t len)
 {
+    size_t  old;
+
     if (stream->line == NULL) {
         stream->line = ngx_pnalloc(pool, NGX_HTTP_SELECT_STREAM_LINE);
 
@@ -147,10 +149,18 @@ ngx_http_select_stream_keep(ngx_http_select_stream_t *stream,
         }
     }
 
-    if (stream->len + len <= NGX_HTTP_SELECT_STREAM_LINE) {
-        ngx_memcpy(stream->line + stream->len, p, len);
+    if (len > NGX_HTTP_SELECT_STREAM_LINE / 2) {
+        p += len - NGX_HTTP_SELECT_STREAM_LINE / 2;
+        len = NGX_HTTP_SELECT_STREAM_LINE / 2;
     }
 
+    if (stream->len + len > NGX_HTTP_SELECT_STREAM_LINE) {
+        old = NGX_HTTP_SELECT_STREAM_LINE / 2;
+        ngx_memmove(stream->line, stream->line + stream->len - old, old);
+        stream->len = old;
+    }
+
+    ngx_memcpy(stream->line + stream->len, p, len);
     stream->len += len;
 
     return NGX_OK;
@@ -200,37 +210,55 @@ ngx_http_select_stream_end(ngx_http_select_stream_t *stream)
 }
 
 
-/* The line, or the answer, is an object that may have a usage. */
+/*
+ * Looks for the last member "usage".  Inside a string its quotes would be
+ * escaped, so that nothing else looks like it.
+ */
 
 static void
 ngx_http_select_stream_usage(ngx_http_select_stream_t *stream)
 {
-    sel_json_t   json;
-    sel_arena_t  arena;
+    u_char       *p, *last;
+    sel_json_t    json;
+    sel_arena_t   arena;
 
-    if (stream->len == 0 || stream->len > NGX_HTTP_SELECT_STREAM_LINE
-        || ngx_strlcasestrn(stream->line, stream->line + stream->len,
-                            (u_char *) "\"usage\"", sizeof("\"usage\"") - 2)
-           == NULL)
-    {
+    static const char  name[] = "\"usage\"";
+
+    last = stream->line + stream->len;
+
+    if (stream->len < sizeof(name)) {
         return;
     }
 
-    sel_arena_init(&arena, NGX_HTTP_SELECT_STREAM_ARENA);
-    sel_json_init_text(&json, &arena, (sel_str_t) { stream->len,
-                                                    stream->line });
+    for (p = last - sizeof(name);
+         ngx_memcmp(p, name, sizeof(name) - 1) != 0;
+         p--)
+    {
+        if (p == stream->line) {
+            return;
+        }
+    }
 
-    (void) ngx_http_select_stream_object(stream, &json, 0);
+    for (p += sizeof(name) - 1; p < last && *p != '{'; p++) {
+        if (*p != ':' && *p != ' ') {
+            return;
+        }
+    }
+
+    sel_arena_init(&arena, NGX_HTTP_SELECT_STREAM_ARENA);
+    sel_json_init_text(&json, &arena, (sel_str_t) { last - p, p });
+
+    (void) ngx_http_select_stream_object(stream, &json, false);
 
     sel_arena_free(&arena);
 }
 
 
-/* Reads an object; the one of interest inside it is one level deeper. */
+/* Reads the usage, or the details in it. */
 
 static bool
 ngx_http_select_stream_object(ngx_http_select_stream_t *stream,
-    sel_json_t *json, ngx_uint_t level)
+    sel_json_t *json, bool details)
 {
     int        rc;
     sel_str_t  name;
@@ -244,7 +272,7 @@ ngx_http_select_stream_object(ngx_http_select_stream_t *stream,
     }
 
     while ((rc = sel_json_object_next(json, &name)) == 1) {
-        if (!ngx_http_select_stream_member(stream, json, name, level)) {
+        if (!ngx_http_select_stream_member(stream, json, name, details)) {
             return false;
         }
     }
@@ -255,22 +283,17 @@ ngx_http_select_stream_object(ngx_http_select_stream_t *stream,
 
 static bool
 ngx_http_select_stream_member(ngx_http_select_stream_t *stream,
-    sel_json_t *json, sel_str_t name, ngx_uint_t level)
+    sel_json_t *json, sel_str_t name, bool details)
 {
     uint64_t  value;
 
-    static const char *const  inner[] = { "usage", "prompt_tokens_details" };
-
-    static const char *const  number[] = {
-        NULL, "completion_tokens", "cached_tokens"
-    };
-
-    if (level < 2 && sel_str_eq(name, sel_cstr(inner[level]))) {
-        return ngx_http_select_stream_object(stream, json, level + 1);
+    if (!details && sel_str_eq(name, sel_str("prompt_tokens_details"))) {
+        return ngx_http_select_stream_object(stream, json, true);
     }
 
-    if (level == 0 || !sel_str_eq(name, sel_cstr(number[level]))
-        || sel_json_peek(json) != SEL_JSON_NUMBER)
+    if (sel_json_peek(json) != SEL_JSON_NUMBER
+        || !sel_str_eq(name, details ? sel_str("cached_tokens")
+                                     : sel_str("completion_tokens")))
     {
         return sel_json_skip(json);
     }
@@ -279,13 +302,13 @@ ngx_http_select_stream_member(ngx_http_select_stream_t *stream,
         return false;
     }
 
-    if (level == 1) {
-        stream->tokens = value;
-        stream->has_tokens = 1;
-
-    } else {
+    if (details) {
         stream->cached = value;
         stream->has_cached = 1;
+
+    } else {
+        stream->tokens = value;
+        stream->has_tokens = 1;
     }
 
     return true;

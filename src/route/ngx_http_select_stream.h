@@ -10,7 +10,8 @@
 #include <ngx_core.h>
 
 
-/* a data line, or a whole JSON answer, is looked into up to this size */
+/* so much is kept of a data line or a JSON answer, half of it at least from
+   its end */
 #define NGX_HTTP_SELECT_STREAM_LINE  16384
 
 

@@ -77,7 +77,8 @@ ngx_http_select_peer_init(ngx_http_request_t *r,
     pc->data = f;
     pc->get = ngx_http_select_peer_get;
     pc->free = ngx_http_select_peer_free;
-    pc->tries = NGX_HTTP_SELECT_TRIES;
+    pc->tries = ngx_max(ngx_min(f->ctx->choice.candidates,
+                                NGX_HTTP_SELECT_TRIES), 1);
 #if (NGX_HTTP_SSL)
     pc->set_session = ngx_http_select_peer_set_session;
     pc->save_session = ngx_http_select_peer_save_session;
@@ -95,6 +96,7 @@ ngx_http_select_peer_get(ngx_peer_connection_t *pc, void *data)
 
     pc->cached = 0;
     pc->connection = NULL;
+    pc->name = &f->r->upstream->upstream->host;
 
     if (f->fault != NULL) {
         ngx_log_error(NGX_LOG_ERR, pc->log, 0, "%s", f->fault);

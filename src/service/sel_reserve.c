@@ -64,11 +64,21 @@ sel_reserve(sel_service_t *service, sel_arena_t *arena,
     ok = sel_body_has(body, SEL_RESERVE_WORKER)
          ? sel_reserve_explicit(&r, fault) : sel_reserve_replay(&r, fault);
 
-    if (ok) {
-        sel_reserve_print(&r, buf);
+    if (!ok) {
+        return false;
     }
 
-    return ok;
+    service->choice = (sel_choice_t) {
+        .worker_id = r.rank->worker_id, .dp_rank = r.rank->dp_rank,
+        .epoch = r.rank->epoch, .slot = r.rank->slot,
+        .block_size = r.partition->key.block_size, .candidates = 1,
+        .prefill_tokens = r.booking.prefill_tokens, .id = r.booking.id,
+        .endpoint = r.rank->worker->record.endpoint
+    };
+
+    sel_reserve_print(&r, buf);
+
+    return true;
 }
 
 

@@ -7,14 +7,18 @@ static bool sel_route_model(sel_service_t *service, sel_arena_t *arena,
 static const sel_view_partition_t *sel_route_partition(
     sel_service_t *service, sel_str_t model_name, sel_str_t routing_group,
     bool *failed);
+static bool sel_route_any(sel_service_t *service, sel_arena_t *arena,
+    sel_route_t *route, sel_fault_t *fault);
 static bool sel_route_choose(sel_service_t *service, sel_arena_t *arena,
-    const sel_route_t *route, sel_prompt_use_t use, sel_fault_t *fault);
+    const sel_route_t *route, sel_prompt_use_t use, double *cost,
+    sel_fault_t *fault);
 
 
 bool
 sel_route(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
     sel_fault_t *fault)
 {
+    double            cost;
     sel_selection_t   s;
     sel_reserving_t   r;
     sel_prompt_use_t  use;
@@ -26,7 +30,9 @@ sel_route(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
     use = route->tokens ? SEL_PROMPT_FOR_SELECT : SEL_PROMPT_FOR_NOTHING;
 
     if (!route->booked) {
-        return sel_route_choose(service, arena, route, use, fault);
+        return route->tokens
+               ? sel_route_choose(service, arena, route, use, &cost, fault)
+               : sel_route_any(service, arena, route, fault);
     }
 
     r = (sel_reserving_t) {
@@ -106,9 +112,54 @@ sel_route_partition(sel_service_t *service, sel_str_t model_name,
 }
 
 
+/* The least loaded rank of the group, whatever its model. */
+
+static bool
+sel_route_any(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
+    sel_fault_t *fault)
+{
+    bool                         found;
+    double                       cost, least;
+    uint32_t                     i;
+    sel_choice_t                 choice;
+    const sel_view_partition_t  *partition;
+
+    found = false;
+    least = 0;
+    choice = (sel_choice_t) { 0 };
+
+    for (i = 0; i < service->view.n_partitions; i++) {
+        partition = service->view.partitions[i];
+
+        if (partition->n_workers == 0
+            || !sel_str_eq(partition->key.routing_group,
+                           route->routing_group))
+        {
+            continue;
+        }
+
+        route->body.model_name = partition->key.model_name;
+
+        if (sel_route_choose(service, arena, route, SEL_PROMPT_FOR_NOTHING,
+                             &cost, fault)
+            && (!found || cost < least))
+        {
+            found = true;
+            least = cost;
+            choice = service->choice;
+        }
+    }
+
+    service->choice = choice;
+
+    return found;
+}
+
+
 static bool
 sel_route_choose(sel_service_t *service, sel_arena_t *arena,
-    const sel_route_t *route, sel_prompt_use_t use, sel_fault_t *fault)
+    const sel_route_t *route, sel_prompt_use_t use, double *cost,
+    sel_fault_t *fault)
 {
     uint32_t          tries;
     sel_selection_t   s;
@@ -127,6 +178,7 @@ sel_route_choose(sel_service_t *service, sel_arena_t *arena,
                        s.lookup.prompt.n_sequence, loads, s.n);
 
         if (sel_selection_choose(&s, NULL, loads, s.n) != SEL_CHOOSE_NONE) {
+            *cost = s.candidate.cost;
             return sel_selection_done(&s, arena, (sel_str_t) { 0, NULL })
                    || sel_fault_memory(fault);
         }

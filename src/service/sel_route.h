@@ -23,6 +23,7 @@ typedef struct {
  * booked, under an id that is made for it.  The partition is that of the
  * body's model and the routing group; if nobody there can serve, that of the
  * model "default"; without a model, the first of the group that has workers.
+ * What is neither booked nor has a prompt may go to any model of the group.
  */
 bool sel_route(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
     sel_fault_t *fault);

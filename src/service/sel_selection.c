@@ -57,6 +57,12 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     s->prompt = sel_lookup_cost_prompt(&s->lookup);
     sel_select_settings(&settings->cost, body, &s->cost);
 
+    /* requests without a prompt would weigh nothing */
+
+    if (use == SEL_PROMPT_FOR_NOTHING) {
+        s->cost.active_request_weight += 1;
+    }
+
     return true;
 }
 
@@ -162,6 +168,7 @@ sel_selection_done(const sel_selection_t *s, sel_arena_t *arena, sel_str_t id)
         .epoch = rank->epoch,
         .slot = rank->slot,
         .block_size = s->prompt.block_size,
+        .candidates = s->n,
         .device_blocks = candidate->device,
         .overlap_tokens = overlap * s->prompt.block_size,
         .prefill_tokens = s->prefill_tokens,
