@@ -60,8 +60,17 @@ ngx_http_select_zone_init(ngx_shm_zone_t *shm_zone, void *data)
     zone = shm_zone->data;
 
     if (old != NULL) {
-        *zone = *old;
-        return NGX_OK;
+
+        /* the handle was made by the module as it was loaded then */
+
+        if (sel_zone_attach(zone, old->header)) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                      "select_zone \"%V\" was made by another version of the "
+                      "module: nginx must be restarted", &shm_zone->shm.name);
+        return NGX_ERROR;
     }
 
     slab = (ngx_slab_pool_t *) shm_zone->shm.addr;

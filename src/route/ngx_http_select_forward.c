@@ -49,6 +49,16 @@ ngx_http_select_forward(ngx_http_request_t *r,
     ngx_http_select_ctx_t      *ctx;
     ngx_http_select_forward_t  *f;
 
+    /* an internal redirect leads here once more, without what was known */
+
+    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+        f = cln->data;
+
+        if (cln->handler == ngx_http_select_forward_cleanup && f->r == r) {
+            ngx_http_select_forward_free(f);
+        }
+    }
+
     ctx = ngx_http_select_ctx(r);
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_select_forward_t));
 

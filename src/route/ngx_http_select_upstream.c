@@ -200,21 +200,20 @@ ngx_http_select_peer_request(ngx_http_request_t *r)
 }
 
 
+/* The engine has done with the request, though the client may read on. */
+
 static void
 ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
 {
     ngx_http_select_forward_t  *f = data;
 
-    if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
-
-        if (state & NGX_PEER_FAILED) {
-            ngx_http_select_failed(f->upstream, f->ctx->choice.slot,
-                                   f->ctx->choice.epoch, pc->log);
-        }
-
-        ngx_http_select_forward_free(f);
+    if (state & NGX_PEER_FAILED) {
+        ngx_http_select_failed(f->upstream, f->ctx->choice.slot,
+                               f->ctx->choice.epoch, pc->log);
     }
+
+    ngx_http_select_forward_free(f);
 
     if (pc->tries) {
         pc->tries--;
