@@ -172,7 +172,7 @@ FORCE:
 # Using it.
 
 .PHONY: demo stop run
-demo: deps-demo $(SO)           ## selector, three simulated engines, a trace
+demo: deps-demo $(SO)           ## router, three simulated engines, a trace
 	$(PYTHON) conf/demo/demo.py --build $(BUILD) --nginx $(NGINX)
 
 stop:                           ## ends what `make demo` left running
@@ -251,6 +251,19 @@ compat: deps-test               ## a smoke test with the nginx in NGINX_TREE
 	TEST_NGINX_BINARY=$(abspath $(COMPAT_NGINX))/nginx \
 	TEST_NGINX_LOAD_MODULES=$(abspath $(COMPAT_NGINX)/ngx_http_select_module.so) \
 	    $(aggregate) --group suites $(COMPAT_SUITES)
+
+
+# Soak tests: minutes of work, behind which nothing may be left.
+
+$(BUILD)/soak/%: t/soak/%.c $(wildcard t/unit/*.h) \
+        $(call test_objects,obj,core state)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_LIB) -It/check -It/unit -o $@ $< $(filter %.o,$^) $(LIBS)
+
+.PHONY: soak
+soak: deps-test build $(BUILD)/soak/books   ## millions of bookings; nothing is left
+	timeout 900 $(BUILD)/soak/books
+	timeout 900 $(PYTHON) -B t/soak/http.py --build $(BUILD) --nginx $(NGINX)
 
 
 # Benchmarks: see bench/README.md.

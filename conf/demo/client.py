@@ -1,6 +1,8 @@
-"""JSON over HTTP: to the selector over a few lasting connections, to an
-engine with a connection for each call."""
+"""JSON over HTTP: to the selector over a few lasting connections; to an
+engine, and through the router, with a connection for each call."""
 
+from contextlib import closing
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 import itertools
 import json
@@ -24,19 +26,74 @@ def exchange(connection, method, path, body=None):
     return response.status, response.read()
 
 
-def call_engine(endpoint, method, path, body=None):
-    connection = HTTPConnection(urlsplit(endpoint).netloc, timeout=TIMEOUT)
+def connect(url):
+    return closing(HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT))
+
+
+def call_engine(endpoint, path):
     try:
-        status, text = exchange(connection, method, path, body)
+        with connect(endpoint) as connection:
+            status, text = exchange(connection, "GET", path)
         answer = json.loads(text)
     except (OSError, HTTPException, ValueError) as error:
         raise DemoError(f"the engine {endpoint} does not answer: {error}")
-    finally:
-        connection.close()
     if status != 200:
         raise DemoError(f"the engine {endpoint} answered {status}: "
                         f"{answer.get('error')}")
     return answer
+
+
+@dataclass
+class Completion:
+    worker: int
+    predicted: int
+    cached: int = None
+    tokens: list = field(default_factory=list)
+
+    def event(self, data):
+        members = json.loads(data)
+        for choice in members["choices"]:
+            self.tokens += choice["token_ids"]
+        if "usage" in members:
+            self.cached = members["usage"]["prompt_tokens_details"][
+                "cached_tokens"]
+
+
+def complete(url, body, started):
+    """A streamed completion; STARTED is called at its first event."""
+    try:
+        with connect(url) as connection:
+            connection.request("POST", "/v1/completions", json.dumps(body),
+                               {"Content-Type": "application/json"})
+            return read_completion(connection.getresponse(), started)
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+        raise DemoError(f"POST /v1/completions through {url}: "
+                        f"{type(error).__name__}: {error}")
+
+
+def read_completion(response, started):
+    if response.status != 200:
+        raise DemoError(f"POST /v1/completions answered {response.status}: "
+                        f"{response.read(200).decode('latin1')}")
+    answer = Completion(int(response.headers["X-Select-Worker"]),
+                        int(response.headers["X-Select-Overlap"]))
+    for line in response:
+        data = line.decode().strip().removeprefix("data: ")
+        if data == "[DONE]":
+            return answer
+        if data:
+            if not answer.tokens:
+                started()
+            answer.event(data)
+    raise DemoError("a completion ended without [DONE]")
+
+
+@dataclass
+class Load:
+    """Of all ranks together."""
+    requests: int
+    tokens: int
+    blocks: int
 
 
 class Selector:
@@ -84,6 +141,17 @@ class Selector:
                 raise DemoError(f"the answer of {method} {path} has no "
                                 f"member {name}")
         return answer
+
+    def load(self):
+        with connect(self.url) as connection:
+            status, text = self.raw("GET", "/loads", connection=connection)
+        if status != 200:
+            raise DemoError(f"GET /loads answered {status}")
+        ranks = [rank for partition in json.loads(text)
+                 for rank in partition["loads"]]
+        return Load(*(sum(rank[member] for rank in ranks) for member in (
+            "active_requests", "potential_prefill_tokens",
+            "potential_decode_blocks")))
 
     def healthy(self):
         try:

@@ -1,34 +1,39 @@
 #!/usr/bin/python3
-"""The demonstration: a selector, three simulated engines, a conversation.
+"""The demonstration: a router, three simulated engines, a conversation.
 
 Starts nginx with the module and the engines, registers these over HTTP,
-plays a multi-turn trace through the selector and compares what it predicted
+plays a multi-turn trace through the router and compares what it predicted
 with what the engines really had cached.
 
 Users talk to several assistants, each with a system prompt of its own: the
 first question to an assistant goes anywhere, the next ones to where its
-system prompt is cached.
+system prompt is cached.  First one user asks at a time, and predictions must
+be right; then all at once, and load counts, too.  In the end the books must
+be empty.
 """
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 import json
 import signal
 import sys
+import threading
 import time
 
 from cache import BlockCache
-from client import Selector, call_engine
+from client import Load, Selector, call_engine, complete
 from processes import (PORT, Busy, DemoError, Processes, check_port,
                        wait_until, worker_processes)
 import report
-import trace
+from trace import Trace
 
 MODEL = "demo"
 BLOCK_SIZE = 16
 ENGINES = ("map", "map", "array")
-TRY = [("GET", "/workers"), ("GET", "/ready"), ("POST", "/select"),
-       ("POST", "/overlap_scores"), ("GET", "/status")]
+TRY = [("POST", "/v1/completions"), ("POST", "/select"),
+       ("POST", "/overlap_scores"), ("GET", "/loads"), ("GET", "/workers"),
+       ("GET", "/ready"), ("GET", "/status")]
 
 
 @dataclass
@@ -36,19 +41,22 @@ class Row:
     turn: int
     user: str
     prompt: int
-    worker: int
-    predicted: int
-    real: int
-    answer: float
-    known: float
+    alone: bool
+    worker: int = None
+    predicted: int = None
+    real: int = None
+    first: float = None
+    active: int = None
 
 
 class Demo:
     def __init__(self, options):
         self.options = options
         self.processes = Processes(options.build, options.nginx, options.conf)
+        self.lock = threading.Lock()
         self.played = []
         self.rows = []
+        self.known = []
 
     # Setting up
 
@@ -62,8 +70,12 @@ class Demo:
         self.selector = Selector(port, self.processes.run / "error.log")
         if not wait_until(self.selector.healthy, 5):
             self.selector.call("GET", "/health")
-        self.workers = len(worker_processes(self.nginx))
-        report.say(f"selector  {self.selector.url}  nginx pid {self.nginx}, "
+        self.workers = self.processes.configured_workers()
+        if not wait_until(lambda: len(worker_processes(self.nginx))
+                          == self.workers, 5):
+            raise DemoError(f"nginx does not have {self.workers} worker "
+                            f"processes after 5 s")
+        report.say(f"router    {self.selector.url}  nginx pid {self.nginx}, "
                    f"{self.workers} worker processes")
         self.engines = {}
         for number, events in enumerate(ENGINES, 1):
@@ -99,7 +111,7 @@ class Demo:
 
     def wait_for_subscriptions(self, number, engine):
         def subscriptions():
-            state = call_engine(engine["endpoint"], "GET", "/")
+            state = call_engine(engine["endpoint"], "/")
             return state["subscriptions"]
 
         wanted = self.workers
@@ -115,42 +127,60 @@ class Demo:
         options = self.options
         report.say(f"trace     {options.users} users, {options.rounds} "
                    f"questions each, seed {options.seed}")
+        trace = Trace(options.seed, options.users)
+        apart = max(options.rounds - options.together, 0)
         report.table_head()
-        for turn in trace.play(options.seed, options.users,
-                               options.rounds):
-            row = self.take_turn(turn)
+        report.part("One user at a time")
+        for number in range(apart):
+            for user in trace.order(number):
+                self.take_turn(trace.turn(user, number), True)
+        report.part("All users at once (*: the cache changed between choice "
+                    "and begin)")
+        with ThreadPoolExecutor(options.users) as pool:
+            threads = [pool.submit(self.go_on, trace, user, apart)
+                       for user in trace.order(apart)]
+        for thread in threads:
+            thread.result()
+
+    def go_on(self, trace, user, first):
+        for number in range(first, self.options.rounds):
+            self.take_turn(trace.turn(user, number), False)
+
+    def take_turn(self, turn, alone):
+        with self.lock:
+            output = []
+            self.played.append((turn.prompt, output))
+            row = Row(len(self.played), turn.user, len(turn.prompt), alone)
+        begin = time.monotonic()
+
+        def started():
+            row.first = time.monotonic() - begin
+            row.active = self.selector.load().requests
+
+        answer = complete(self.selector.url, {
+            "model": MODEL, "prompt": turn.prompt, "stream": True,
+            "max_tokens": turn.answer_tokens}, started)
+        row.worker = answer.worker
+        row.predicted = answer.predicted
+        row.real = answer.cached
+        output += answer.tokens
+        if alone:
+            self.known.append(self.wait_until_known(row, turn, output))
+        turn.answer(output)
+        with self.lock:
             self.rows.append(row)
             report.table_row(row)
 
-    def take_turn(self, turn):
-        selection = self.selector.call("POST", "/select", {
-            "selection_id": f"demo-{turn.number}", "model_name": MODEL,
-            "token_ids": turn.prompt},
-            needs=("worker_id", "endpoint", "overlap"))
-        start = time.monotonic()
-        answer = call_engine(selection["endpoint"], "POST", "/generate",
-                             {"token_ids": turn.prompt,
-                              "max_tokens": turn.answer_tokens})
-        took = time.monotonic() - start
-        output = answer["output_token_ids"]
-        known = self.wait_until_known(turn, output, selection["worker_id"])
-        self.played.append((turn.prompt, output))
-        turn.answer(output)
-        return Row(turn.number, turn.user, len(turn.prompt),
-                   selection["worker_id"],
-                   selection["overlap"]["longest_matched"],
-                   answer["cached_tokens"], took, known)
-
-    def wait_until_known(self, turn, output, worker):
+    def wait_until_known(self, row, turn, output):
         """Events come in order: who knows the last full block of the answer
         knows every eviction before it.  The newest token is in no block yet.
         """
         blocks = (len(turn.prompt) + len(output) - 1) // BLOCK_SIZE
         known, seen = self.selector.wait_for_blocks(
-            {"model_name": MODEL, "token_ids": turn.prompt + output}, worker,
-            blocks)
+            {"model_name": MODEL, "token_ids": turn.prompt + output},
+            row.worker, blocks)
         if known is None:
-            raise DemoError(f"turn {turn.number}: worker {worker} holds "
+            raise DemoError(f"turn {row.turn}: worker {row.worker} holds "
                             f"{blocks} blocks of this conversation, the "
                             f"selector knows {seen} after 2 s")
         return known
@@ -158,7 +188,7 @@ class Demo:
     # Ending
 
     def evicted(self):
-        return sum(call_engine(engine["endpoint"], "GET", "/")[
+        return sum(call_engine(engine["endpoint"], "/")[
             "evicted_blocks"] for engine in self.engines.values())
 
     def round_robin(self):
@@ -174,31 +204,46 @@ class Demo:
             cache.end()
         return total
 
-    def write_prompt(self):
-        path = self.processes.run / "prompt.json"
-        path.write_text(json.dumps({"model_name": MODEL,
-                                    "token_ids": self.played[-1][0]}) + "\n")
-        return path
+    def write_bodies(self):
+        """{path of the API: file with a body for it}"""
+        prompt = self.played[-1][0]
+        select = {"model_name": MODEL, "token_ids": prompt}
+        bodies = {"select": select, "overlap_scores": select,
+                  "v1/completions": {"model": MODEL, "prompt": prompt,
+                                     "max_tokens": 20, "stream": True}}
+        files = {}
+        for path, body in bodies.items():
+            file = self.processes.run / f"{path.rpartition('/')[2]}.json"
+            file.write_text(json.dumps(body) + "\n")
+            files[f"/{path}"] = file
+        return files
 
-    def check_hints(self, path):
-        body = json.loads(path.read_text())
-        for method, route in TRY:
-            status, _ = self.selector.raw(
-                method, route, body if method == "POST" else None)
+    def check_hints(self, files):
+        for method, path in TRY:
+            body = path in files and json.loads(files[path].read_text())
+            status, _ = self.selector.raw(method, path, body or None)
             if status != 200:
-                raise DemoError(f"{method} {route} answered {status} instead "
+                raise DemoError(f"{method} {path} answered {status} instead "
                                 f"of 200")
 
+    def check_books(self):
+        if not wait_until(lambda: self.selector.load() == Load(0, 0, 0), 2):
+            raise DemoError(f"the books are not empty 2 s after the last "
+                            f"answer: {self.selector.load()}")
+
     def finish(self):
-        report.summary(self.rows, self.round_robin(), self.evicted())
-        path = self.write_prompt()
-        self.check_hints(path)
-        wrong = [row.turn for row in self.rows if row.predicted != row.real]
+        self.check_books()
+        report.summary(self.rows, self.known, self.round_robin(),
+                       self.evicted())
+        files = self.write_bodies()
+        self.check_hints(files)
+        wrong = [row.turn for row in self.rows
+                 if row.alone and row.predicted != row.real]
         if wrong:
             raise DemoError("prediction and reality disagree in turn "
                             + ", ".join(map(str, wrong)))
         if not self.options.once:
-            report.hints(self.selector.url, path, TRY, self.stop_command())
+            report.hints(self.selector.url, TRY, files, self.stop_command())
 
     def stop_command(self):
         build = self.options.build
@@ -229,7 +274,9 @@ def read_options():
     add("--seed", type=int, default=2, help="of the trace")
     add("--users", type=natural, default=6)
     add("--rounds", type=natural, default=5, help="questions of each user")
-    add("--blocks", type=natural, default=96, help="of each engine's cache")
+    add("--together", type=natural, default=2,
+        help="of these asked by all users at once")
+    add("--blocks", type=natural, default=128, help="of each engine's cache")
     return parser.parse_args()
 
 

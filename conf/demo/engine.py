@@ -1,7 +1,10 @@
 """One simulated engine worker: prefix cache, KV events, HTTP endpoint.
 
-    POST /generate  {"token_ids": [...], "max_tokens": 48}
-    GET  /          state: pid, subscriptions, batches sent, blocks
+    POST /v1/completions  {"prompt": [token ids], "max_tokens": 48}
+    GET  /                state: pid, subscriptions, batches sent, blocks
+
+Completions are always streamed, a token an event, at last the usage.  The
+engine serves one request at a time; others wait.
 
 KV events leave on a ZMQ socket in the message format of vLLM: topic, 8 byte
 big endian sequence, msgpack batch.  XPUB does what PUB does and also shows
@@ -9,6 +12,7 @@ who subscribed.  Computing is simulated by sleeping.
 """
 
 import argparse
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 import json
 import os
@@ -94,19 +98,27 @@ class Engine:
                 "evicted_blocks": self.cache.evicted,
                 "total_blocks": self.cache.capacity}
 
-    def generate(self, prompt, max_tokens):
-        """The same prompt gets the same answer from every engine."""
+    def complete(self, prompt, max_tokens):
+        """Yields the members of each event.
+
+        The same prompt gets the same answer from every engine.
+        """
         cached, events = self.cache.begin(prompt)
-        time.sleep((len(prompt) - cached) / self.prefill_rate)
-        self.publisher.publish(events)
-        output = random.Random(str(prompt)).choices(range(1000, 150000),
-                                                    k=max_tokens)
-        for token in output:
-            time.sleep(1 / self.decode_rate)
-            self.publisher.publish(self.cache.extend(token))
-        self.cache.end()
-        return {"cached_tokens": cached, "prompt_tokens": len(prompt),
-                "output_token_ids": output}
+        try:
+            time.sleep((len(prompt) - cached) / self.prefill_rate)
+            self.publisher.publish(events)
+            for token in random.Random(str(prompt)).choices(
+                    range(1000, 150000), k=max_tokens):
+                time.sleep(1 / self.decode_rate)
+                self.publisher.publish(self.cache.extend(token))
+                yield {"choices": [{"index": 0, "text": f" {token}",
+                                    "token_ids": [token]}]}
+        finally:
+            self.cache.end()
+        yield {"choices": [], "usage": {
+            "prompt_tokens": len(prompt), "completion_tokens": max_tokens,
+            "total_tokens": len(prompt) + max_tokens,
+            "prompt_tokens_details": {"cached_tokens": cached}}}
 
 
 def is_number(value, low, high):
@@ -118,29 +130,46 @@ def read_request(body, cache):
     request = json.loads(body)
     if not isinstance(request, dict):
         raise ValueError("the body must be an object")
-    prompt = request.get("token_ids")
+    prompt = request.get("prompt")
     if not isinstance(prompt, list) or not prompt \
             or not all(is_number(token, 0, 2**32 - 1) for token in prompt):
-        raise ValueError("token_ids must be a non-empty array of u32")
+        raise ValueError("prompt must be a non-empty array of u32")
     count = request.get("max_tokens", MAX_TOKENS)
     if not is_number(count, 1, 1 << 16):
         raise ValueError("max_tokens must be between 1 and 65536")
     if not cache.fits(len(prompt) + count):
-        raise ValueError(f"token_ids and max_tokens need more than the "
+        raise ValueError(f"prompt and max_tokens need more than the "
                          f"{cache.capacity} blocks of this engine")
     return prompt, count
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     timeout = 5
+
+    def head(self, status, name, value, media_type):
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header(name, value)
+        self.send_header("Connection", "close")
+        self.end_headers()
 
     def reply(self, status, value):
         body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+        self.head(status, "Content-Length", str(len(body)),
+                  "application/json")
         self.wfile.write(body)
+
+    def event(self, data):
+        text = f"data: {data}\n\n".encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+
+    def stream(self, events):
+        self.head(200, "Transfer-Encoding", "chunked", "text/event-stream")
+        for members in events:
+            self.event(json.dumps({"object": "text_completion", **members}))
+        self.event("[DONE]")
+        self.wfile.write(b"0\r\n\r\n")
 
     def do_GET(self):
         if self.path != "/":
@@ -148,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200, self.server.engine.state())
 
     def do_POST(self):
-        if self.path != "/generate":
+        if self.path != "/v1/completions":
             return self.reply(404, {"error": "route not found"})
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > BODY_LIMIT:
@@ -159,12 +188,14 @@ class Handler(BaseHTTPRequestHandler):
             request = read_request(self.rfile.read(int(length)), engine.cache)
         except ValueError as error:
             return self.reply(400, {"error": str(error)})
-        self.reply(200, engine.generate(*request))
+        with closing(engine.complete(*request)) as events, \
+                suppress(ConnectionError):
+            self.stream(events)
 
 
 def read_options():
     parser = argparse.ArgumentParser(description="simulated engine worker")
-    parser.add_argument("--blocks", type=int, default=96)
+    parser.add_argument("--blocks", type=int, default=128)
     parser.add_argument("--block-size", type=int, default=16)
     parser.add_argument("--events", choices=("map", "array"), default="map")
     parser.add_argument("--prefill-rate", type=float, default=20000,
@@ -174,10 +205,14 @@ def read_options():
     return parser.parse_args()
 
 
+class Server(TCPServer):
+    request_queue_size = 128
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     engine = Engine(read_options())
-    server = TCPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     server.engine = engine
     print(json.dumps({"http": server.server_address[1],
                       "kv_events": engine.publisher.port}), flush=True)

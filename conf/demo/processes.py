@@ -161,6 +161,11 @@ class Processes:
             raise DemoError(f"{self.conf} does not listen on port {PORT}")
         return re.sub(r"(?<![\w./-])build/", f"{self.build}/", text)
 
+    def configured_workers(self):
+        found = re.search(r"^\s*worker_processes\s+(\d+)",
+                          read_text(self.run / "nginx.conf"), re.M)
+        return int(found[1]) if found else 1
+
     def _nginx_pid_file(self):
         found = re.search(r"^\s*pid\s+([^;\s]+)",
                           read_text(self.run / "nginx.conf"), re.M)

@@ -35,13 +35,18 @@ def bar(part, whole):
 
 
 def table_head():
-    say("answer: time the engine took; known: until the selector had the new "
-        "blocks", "dim")
+    say("predicted: when the worker was chosen; real: when it began; first: "
+        "time to the first token;", "dim")
+    say("active: requests on the fleet then (GET /loads)", "dim")
     say()
     say(f"{'':23}{'':8}{'cached tokens':>18}", "bold")
     say(f"{'turn':>4}  {'user':<8}{'prompt':>7}  {'worker':>6}"
         f"{'predicted':>11}{'real':>7}   {'':<{BAR + 2}}{'':>6}"
-        f"{'answer':>9}{'known':>9}", "bold")
+        f"{'first':>9}{'active':>8}", "bold")
+
+
+def part(title):
+    say(title, "bold")
 
 
 def table_row(row):
@@ -50,9 +55,9 @@ def table_row(row):
             + paint(f"{row.worker:>6}", row.worker)
             + f"{row.predicted:>11}{row.real:>7}   {cached}"
             f"{percent(row.real, row.prompt):>6}"
-            f"{1000 * row.answer:>6.0f} ms{1000 * row.known:>6.1f} ms")
+            f"{1000 * row.first:>6.0f} ms{row.active:>8}")
     if row.predicted != row.real:
-        line += paint("  !", "red")
+        line += paint("  !", "red") if row.alone else paint("  *", "dim")
     say(line)
 
 
@@ -60,29 +65,39 @@ def fact(label, text):
     say(f"  {label:<28}{text}")
 
 
-def summary(rows, round_robin, evicted):
+def prediction(rows, alone):
+    rows = [row for row in rows if row.alone == alone]
+    right = sum(row.predicted == row.real for row in rows)
+    return f"{right} of {len(rows)} turns"
+
+
+def summary(rows, known, round_robin, evicted):
     prompt = sum(row.prompt for row in rows)
     real = sum(row.real for row in rows)
-    right = sum(row.predicted == row.real for row in rows)
     workers = sorted({row.worker for row in rows})
     turns = ", ".join(
         f"{worker}: {sum(row.worker == worker for row in rows)}"
         for worker in workers)
     say()
     say("Summary", "bold")
-    fact("predicted = real", f"{right} of {len(rows)} turns")
+    if known:
+        fact("predicted = real", prediction(rows, True))
+    fact("the same, users at once", prediction(rows, False))
     fact("prompt tokens from cache",
          f"{real:,} of {prompt:,}  {bar(real, prompt)} "
          f"{percent(real, prompt)}")
-    fact("round robin, same trace",
+    fact("round robin, same prompts",
          f"{round_robin:,} of {prompt:,}  {bar(round_robin, prompt)} "
          f"{percent(round_robin, prompt)}")
     fact("prompt tokens to compute",
          f"{prompt - real:,} (round robin {prompt - round_robin:,})")
     fact("turns of each worker", turns)
     fact("blocks evicted", f"{evicted:,}")
-    slowest = max(row.known for row in rows)
-    fact("events known after", f"{1000 * slowest:.1f} ms at most")
+    if known:
+        fact("events known after", f"{1000 * max(known):.1f} ms at most")
+    fact("active requests",
+         f"{max(row.active for row in rows)} at most, and 0 now: the books "
+         f"are empty")
 
 
 def short(path):
@@ -90,10 +105,11 @@ def short(path):
     return str(path) if relative.startswith("..") else relative
 
 
-def hints(url, prompt_file, routes, stop):
+def hints(url, routes, files, stop):
     say()
-    say("The selector and the engines go on running.  Try:", "bold")
+    say("The router and the engines go on running.  Try:", "bold")
     for method, path in routes:
-        body = f"--json @{short(prompt_file)} " if method == "POST" else ""
-        say(f"  curl -s {body}{url}{path}")
+        flags = "-sNi" if path == "/v1/completions" else "-s"
+        body = f"--json @{short(files[path])} " if path in files else ""
+        say(f"  curl {flags} {body}{url}{path}")
     say(f"End everything with: {stop}")

@@ -1,8 +1,9 @@
 """A deterministic trace: several users talk, turn by turn, to assistants.
 
 Every prompt is the assistant's system prompt, the user's conversation so far
-and a new question; users share the assistants in turn.  Within a round each user asks once, in an order of its own.
-Questions depend on seed, user and turn alone, never on who answered.
+and a new question; users share the assistants in turn.  Each round has an
+order of its own.  Questions depend on seed, user and round alone, never on who
+answered.
 """
 
 import random
@@ -24,10 +25,9 @@ def tokens_of(rng, bounds):
 
 
 class Turn:
-    """One question.  The answer must be given before the next turn."""
+    """One question.  The answer must be given before the user's next one."""
 
-    def __init__(self, number, user, history, rng):
-        self.number = number
+    def __init__(self, user, history, rng):
         self.user = user
         self._history = history
         history += tokens_of(rng, QUESTION_TOKENS)
@@ -38,17 +38,20 @@ class Turn:
         self._history += tokens
 
 
-def play(seed=1, users=6, rounds=5):
-    systems = [draw(seed, "system", i).choices(VOCABULARY, k=SYSTEM_TOKENS)
-               for i in range(ASSISTANTS)]
-    names = [USERS[i] if i < len(USERS) else f"user{i + 1}"
-             for i in range(users)]
-    history = {name: list(systems[i % ASSISTANTS])
-               for i, name in enumerate(names)}
-    number = 0
-    for turn in range(rounds):
-        order = list(names)
-        draw(seed, "order", turn).shuffle(order)
-        for name in order:
-            number += 1
-            yield Turn(number, name, history[name], draw(seed, name, turn))
+class Trace:
+    def __init__(self, seed, users):
+        self.seed = seed
+        self.users = [USERS[i] if i < len(USERS) else f"user{i + 1}"
+                      for i in range(users)]
+        systems = [draw(seed, "system", i).choices(VOCABULARY, k=SYSTEM_TOKENS)
+                   for i in range(ASSISTANTS)]
+        self.history = {name: list(systems[i % ASSISTANTS])
+                        for i, name in enumerate(self.users)}
+
+    def order(self, number):
+        order = list(self.users)
+        draw(self.seed, "order", number).shuffle(order)
+        return order
+
+    def turn(self, user, number):
+        return Turn(user, self.history[user], draw(self.seed, user, number))

@@ -175,16 +175,12 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
         return NGX_ERROR;
     }
 
-    f->desperate = 0;
-
-    if (!sel_route(service, arena, &route, fault)) {
-
-        /* better a rank that failed than none */
-
-        f->desperate = 1;
-
+    for (f->who = NGX_HTTP_SELECT_OTHERS;
+         !sel_route(service, arena, &route, fault);
+         f->who++)
+    {
         if (fault->class != SEL_FAULT_NOT_READY
-            || !sel_route(service, arena, &route, fault))
+            || f->who + 1 == NGX_HTTP_SELECT_NOBODY)
         {
             return NGX_DECLINED;
         }
@@ -207,6 +203,7 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
 
     if (f->n_tried < NGX_HTTP_SELECT_TRIES) {
         tried = &f->tried[f->n_tried++];
+        tried->worker_id = f->ctx->choice.worker_id;
         tried->slot = f->ctx->choice.slot;
         tried->epoch = f->ctx->choice.epoch;
     }
@@ -245,14 +242,16 @@ ngx_http_select_forward_allows(void *data, const sel_view_rank_t *rank)
     ngx_http_select_forward_t  *f = data;
 
     for (i = 0; i < f->n_tried; i++) {
-        if (f->tried[i].slot == rank->slot
-            && f->tried[i].epoch == rank->epoch)
+        if ((f->tried[i].slot == rank->slot
+             && f->tried[i].epoch == rank->epoch)
+            || (f->who == NGX_HTTP_SELECT_OTHERS
+                && f->tried[i].worker_id == rank->worker_id))
         {
             return false;
         }
     }
 
-    return (f->desperate
+    return (f->who == NGX_HTTP_SELECT_FAILED
             || !ngx_http_select_failing(f->upstream, rank->slot, rank->epoch))
            && ngx_http_select_peer(rank->worker, f->r->connection->log)
               != NULL;

@@ -16,9 +16,20 @@
 
 
 typedef struct {
+    uint64_t  worker_id;
     uint16_t  slot;
     uint32_t  epoch;
 } ngx_http_select_tried_t;
+
+
+/* Who may be chosen, one after the other until somebody can be. */
+typedef enum {
+    NGX_HTTP_SELECT_OTHERS = 0,         /* workers that were not tried and do
+                                           not fail */
+    NGX_HTTP_SELECT_OTHER_RANKS,        /* their other ranks, too */
+    NGX_HTTP_SELECT_FAILED,             /* those that fail, too */
+    NGX_HTTP_SELECT_NOBODY
+} ngx_http_select_who_t;
 
 
 typedef struct {
@@ -29,6 +40,7 @@ typedef struct {
     ngx_table_elt_t                   *rank;        /* header to the engine */
     const char                        *reason;      /* $select_reason */
     const char                        *fault;       /* why nobody was chosen */
+    ngx_http_select_who_t              who;
     ngx_uint_t                         n_tried;
     ngx_http_select_tried_t            tried[NGX_HTTP_SELECT_TRIES];
     ngx_http_select_stream_t           stream;
@@ -38,7 +50,6 @@ typedef struct {
     unsigned                           booked:1;
     unsigned                           answered:1;  /* by the engine */
     unsigned                           prefilled:1;
-    unsigned                           desperate:1; /* failed ranks, too */
 } ngx_http_select_forward_t;
 
 
