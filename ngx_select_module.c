@@ -167,6 +167,8 @@ ngx_http_select_init_process(ngx_cycle_t *cycle)
     start.zone = ngx_http_select_zone_handle(mcf->zone);
     start.settings.kv_events = mcf->kv_events;
     start.settings.silence = (uint64_t) mcf->silence * 1000000;
+    start.settings.block_size = mcf->block_size != NGX_CONF_UNSET
+                                ? (uint32_t) mcf->block_size : 0;
     start.settings.expire = (uint64_t) mcf->expire * 1000000;
     start.settings.pending.ttl = (uint64_t) mcf->pending_ttl * 1000000;
     start.settings.pending.max = (uint32_t) mcf->pending_max;

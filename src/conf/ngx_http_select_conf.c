@@ -2,6 +2,7 @@
 #include "conf/ngx_http_select_env.h"
 
 
+static void ngx_http_select_settle(ngx_http_select_loc_conf_t *conf);
 static ngx_uint_t ngx_http_select_no_prefix(ngx_http_core_loc_conf_t *clcf);
 static char *ngx_http_select_defaults(ngx_conf_t *cf,
     ngx_http_select_main_conf_t *mcf, ngx_http_select_loc_conf_t *conf);
@@ -25,6 +26,7 @@ ngx_http_select_create_main_conf(ngx_conf_t *cf)
 
     conf->kv_events = NGX_CONF_UNSET;
     conf->indexer_threads = NGX_CONF_UNSET;
+    conf->block_size = NGX_CONF_UNSET;
     conf->index_memory = NGX_CONF_UNSET_SIZE;
     conf->silence = NGX_CONF_UNSET_MSEC;
     ngx_http_select_books_create(conf);
@@ -92,6 +94,8 @@ ngx_http_select_create_loc_conf(ngx_conf_t *cf)
 
     conf->track_prefill_tokens = NGX_CONF_UNSET;
     conf->assume_kv_reuse = NGX_CONF_UNSET;
+    conf->track_blocks = NGX_CONF_UNSET;
+    conf->load_aware = NGX_CONF_UNSET;
     conf->fallback = NGX_CONF_UNSET_UINT;
     conf->group = NGX_CONF_UNSET_PTR;
     conf->body_size = NGX_CONF_UNSET;
@@ -132,6 +136,8 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->track_prefill_tokens,
                          prev->track_prefill_tokens, 1);
     ngx_conf_merge_value(conf->assume_kv_reuse, prev->assume_kv_reuse, 1);
+    ngx_conf_merge_value(conf->track_blocks, prev->track_blocks, 1);
+    ngx_conf_merge_value(conf->load_aware, prev->load_aware, 0);
     ngx_conf_merge_uint_value(conf->fallback, prev->fallback,
                               NGX_HTTP_SELECT_FALLBACK_LOAD);
     ngx_conf_merge_ptr_value(conf->group, prev->group, NULL);
@@ -160,10 +166,32 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_http_select_body_limit(cf, clcf, prev->body_size);
     }
 
-    conf->settings.cost.track_prefill_tokens = conf->track_prefill_tokens;
-    conf->settings.assume_kv_reuse = conf->assume_kv_reuse;
+    ngx_http_select_settle(conf);
 
     return NGX_CONF_OK;
+}
+
+
+/* What is in force; "load aware" is a set of settings. */
+
+static void
+ngx_http_select_settle(ngx_http_select_loc_conf_t *conf)
+{
+    sel_route_settings_t  *settings;
+
+    settings = &conf->settings;
+
+    settings->cost.track_prefill_tokens = conf->track_prefill_tokens;
+    settings->assume_kv_reuse = conf->assume_kv_reuse;
+    settings->track_blocks = conf->track_blocks;
+    settings->look_up = !conf->load_aware;
+
+    if (conf->load_aware) {
+        settings->cost.overlap_score_credit = 0;
+        settings->cost.track_prefill_tokens = true;
+        settings->assume_kv_reuse = false;
+        settings->track_blocks = true;
+    }
 }
 
 

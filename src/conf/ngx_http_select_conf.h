@@ -27,6 +27,7 @@ typedef struct {
     ngx_str_t        zone_name;
     ngx_flag_t       kv_events;
     ngx_int_t        indexer_threads;   /* accepted, without effect */
+    ngx_int_t        block_size;        /* of all workers */
     size_t           index_memory;
     ngx_msec_t       silence;           /* of KV events; 0: off */
     ngx_msec_t       expire;            /* age of a booking */
@@ -77,6 +78,8 @@ typedef struct {
     ngx_http_handler_pt    handler;     /* of this very location */
     ngx_flag_t             track_prefill_tokens;
     ngx_flag_t             assume_kv_reuse;
+    ngx_flag_t             track_blocks;
+    ngx_flag_t             load_aware;
     sel_route_settings_t   settings;    /* numbers are set in here */
     ngx_uint_t             fallback;
     ngx_http_complex_value_t

@@ -31,6 +31,11 @@ static ngx_conf_num_bounds_t  ngx_http_select_threads = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_select_block_sizes = {
+    ngx_conf_check_num_bounds, 1, INT32_MAX
+};
+
+
 #define NGX_HTTP_SELECT_NUMBER_COMMAND(name)                                  \
     { ngx_string(name), NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,                   \
       ngx_http_select_set_number, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL }
@@ -135,6 +140,27 @@ ngx_command_t  ngx_http_select_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_select_loc_conf_t, assume_kv_reuse),
       NULL },
+
+    { ngx_string("select_track_active_blocks"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, track_blocks),
+      NULL },
+
+    { ngx_string("select_load_aware"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, load_aware),
+      NULL },
+
+    { ngx_string("select_block_size"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, block_size),
+      &ngx_http_select_block_sizes },
 
     { ngx_string("select_router"),
       NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

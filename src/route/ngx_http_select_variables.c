@@ -10,6 +10,7 @@ typedef enum {
     NGX_HTTP_SELECT_OVERLAP_TOKENS,
     NGX_HTTP_SELECT_PREFILL_TOKENS,
     NGX_HTTP_SELECT_DECISION_TIME,
+    NGX_HTTP_SELECT_QUEUE_TIME,
     NGX_HTTP_SELECT_REASON,
     NGX_HTTP_SELECT_CACHED_TOKENS,
     NGX_HTTP_SELECT_OUTPUT_TOKENS
@@ -42,6 +43,7 @@ static const struct {
     { ngx_string("select_effective_prefill_tokens"),
       NGX_HTTP_SELECT_PREFILL_TOKENS },
     { ngx_string("select_decision_time"), NGX_HTTP_SELECT_DECISION_TIME },
+    { ngx_string("select_queue_time"), NGX_HTTP_SELECT_QUEUE_TIME },
     { ngx_string("select_reason"), NGX_HTTP_SELECT_REASON },
     { ngx_string("select_cached_tokens"), NGX_HTTP_SELECT_CACHED_TOKENS },
     { ngx_string("select_output_tokens"), NGX_HTTP_SELECT_OUTPUT_TOKENS }
@@ -149,8 +151,11 @@ ngx_http_select_variable_choice(ngx_http_request_t *r,
         return ngx_http_select_variable_number(r, choice->prefill_tokens,
                                                text);
 
-    default: /* NGX_HTTP_SELECT_DECISION_TIME */
+    case NGX_HTTP_SELECT_DECISION_TIME:
         return ngx_http_select_variable_time(r, ctx->decision, text);
+
+    default: /* NGX_HTTP_SELECT_QUEUE_TIME: nothing waits */
+        return ngx_http_select_variable_time(r, 0, text);
     }
 }
 

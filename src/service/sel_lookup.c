@@ -75,6 +75,14 @@ sel_lookup_prompt(sel_service_t *service, sel_arena_t *arena,
         return false;
     }
 
+    if (!settings->track_blocks) {
+        prompt->n_sequence = 0;
+    }
+
+    if (!settings->look_up) {
+        prompt->n_blocks = 0;
+    }
+
     path = sel_arena_alloc(arena, prompt->n_sequence * sizeof(uint64_t));
 
     if (path == NULL) {

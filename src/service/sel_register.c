@@ -77,6 +77,15 @@ sel_register_members(const sel_service_t *service, sel_arena_t *arena,
         return false;
     }
 
+    if (worker->block_size != 0 && service->settings.block_size != 0
+        && worker->block_size != service->settings.block_size
+        && !sel_register_reason(reasons, sel_arena_printf(arena,
+               "block_size %u is not the %u of select_block_size",
+               worker->block_size, service->settings.block_size)))
+    {
+        return false;
+    }
+
     if (worker->dp_size == 0
         && !sel_register_reason(reasons,
                                 "data_parallel_size must be greater than 0"))

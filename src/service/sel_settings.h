@@ -14,6 +14,7 @@ typedef struct {
     bool      kv_events;        /* follow the workers' KV events */
     uint64_t  silence;          /* of a rank's events before it is told,
                                    nanoseconds; 0: for ever */
+    uint32_t  block_size;       /* that all workers must have; 0: any */
     uint64_t  learn_ttl;        /* how long the index believes a booking,
                                    nanoseconds; 0: not at all */
     uint64_t  expire;           /* of bookings, nanoseconds after they were
@@ -31,6 +32,8 @@ typedef struct {
     double               decode_busy;       /* of total_kv_blocks; below 0:
                                                off */
     bool                 assume_kv_reuse;   /* equal prompts share blocks */
+    bool                 track_blocks;      /* bookings have blocks */
+    bool                 look_up;           /* cached prefixes count */
 } sel_route_settings_t;
 
 

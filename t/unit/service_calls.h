@@ -206,7 +206,9 @@ static const sel_route_settings_t  world_settings = {
     },
     .prefill_busy = -1,
     .decode_busy = -1,
-    .assume_kv_reuse = true
+    .assume_kv_reuse = true,
+    .track_blocks = true,
+    .look_up = true
 };
 
 
