@@ -99,13 +99,15 @@ UNIT += $(patsubst %,$(BUILD)/unit/core/%-portable,json_lists json_runs)
 
 FUZZ := $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
 
-$(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c t/fuzz/fuzz.h \
+$(BUILD)/fuzz/%: t/fuzz/fuzz_%.c t/fuzz/main.c $(wildcard t/fuzz/*.h) \
+        $(wildcard t/unit/*.h) \
         $(call test_objects,asan,$(ROOMS))
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_LIB) $(SANITIZE) -It/check -It/unit -It/fuzz -o $@ \
 	    $(filter %.c %.o,$^) -ljansson $(LIBS)
 
-$(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c t/fuzz/fuzz.h $(HEADERS) $(CHECK_HEADERS)
+$(BUILD)/libfuzzer/%: t/fuzz/fuzz_%.c $(wildcard t/fuzz/*.h) \
+        $(wildcard t/unit/*.h) $(HEADERS) $(CHECK_HEADERS)
 	@mkdir -p $(@D)
 	clang -fsanitize=fuzzer,address,undefined -g -O1 -std=c11 -D_GNU_SOURCE \
 	    -fno-strict-aliasing -Isrc -It/check -It/unit -It/fuzz -o $@ $< \

@@ -63,7 +63,8 @@ my %directive = (
         ],
     },
     (map { $_ => {@switch} } qw(select_kv_events select_track_prefill_tokens
-        select_assume_kv_reuse)),
+        select_assume_kv_reuse select_track_active_blocks
+        select_load_aware)),
     select_index_memory => {
         good => [qw(off 1m 64m 2048m 2g)],
         bad  => [
@@ -129,6 +130,16 @@ my %directive = (
                 ttl:1s maximum=1 =1), 'max=' . '9' x 20, 'size=' . '9' x 20,
                 'ttl=' . '9' x 20),
             '""' => qr/invalid parameter "" of /,
+        ],
+    },
+    select_block_size => {
+        good => [qw(1 16 2147483647)],
+        bad  => [
+            (map { ($_ => qr/must be between 1 and 2147483647/) }
+                qw(0 2147483648)),
+            (map { ($_ => qr/invalid number/) } qw(-1 x 1.5 off 1k),
+                '9' x 20),
+            '16 32' => qr/invalid number of arguments/,
         ],
     },
     select_indexer_threads => {

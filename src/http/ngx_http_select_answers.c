@@ -20,6 +20,8 @@ ngx_http_select_prompt(ngx_http_select_call_t *call,
     ngx_uint_t status)
 {
     uint64_t            since;
+    ngx_int_t           rc;
+    sel_str_t           id;
     sel_buf_t          *buf;
     sel_json_t          json;
     sel_fault_t         fault;
@@ -46,15 +48,25 @@ ngx_http_select_prompt(ngx_http_select_call_t *call,
         return ngx_http_select_fault(call, &fault);
     }
 
-    if (call->service->choice.endpoint.data != NULL
-        && ngx_http_select_keep_choice(call->r, ngx_http_select_ctx(call->r),
-                                       call->service, since)
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    /* without memory the variables stay empty */
+
+    if (call->service->choice.endpoint.data != NULL) {
+        (void) ngx_http_select_keep_choice(call->r,
+                                           ngx_http_select_ctx(call->r),
+                                           call->service, since);
     }
 
-    return ngx_http_select_send(call->r, status, ngx_http_select_json, buf);
+    id = call->service->choice.id;
+    rc = ngx_http_select_send(call->r, status, ngx_http_select_json, buf);
+
+    if (call->books && (rc == NGX_ERROR || call->r->connection->error)) {
+
+        /* the client has gone: nobody knows of the booking */
+
+        (void) sel_book_free(call->service->zone, id);
+    }
+
+    return rc;
 }
 
 

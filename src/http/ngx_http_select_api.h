@@ -27,6 +27,7 @@ struct ngx_http_select_call_s {
     sel_arena_t                  arena;
     ngx_str_t                    param;     /* the path's {...}, decoded */
     ngx_uint_t                   json;      /* the media type is */
+    ngx_uint_t                   books;     /* a booking is answered */
     sel_str_t                    body;      /* of routes that read one */
     ngx_http_select_call_pt      run;       /* when it is there */
 };

@@ -16,6 +16,8 @@ static ngx_int_t ngx_http_select_done(ngx_http_select_call_t *call);
 ngx_int_t
 ngx_http_select_post_select_and_reserve(ngx_http_select_call_t *call)
 {
+    call->books = 1;
+
     return ngx_http_select_prompt(call, sel_read_select_and_reserve,
                                   sel_select_and_reserve, NGX_HTTP_OK);
 }
@@ -24,6 +26,8 @@ ngx_http_select_post_select_and_reserve(ngx_http_select_call_t *call)
 ngx_int_t
 ngx_http_select_post_reservations(ngx_http_select_call_t *call)
 {
+    call->books = 1;
+
     return ngx_http_select_prompt(call, sel_read_reservation, sel_reserve,
                                   NGX_HTTP_CREATED);
 }

@@ -5,9 +5,7 @@
  * again puts a block off without touching what is queued.
  *
  * An owner that is retired leaves its prompts in the queue.  They only count
- * down when their time comes, for whoever has the number then: what is queued
- * behind them keeps the blocks of the new owner, and to remove what it does
- * not hold does nothing.
+ * down when their time comes, whoever has the number then.
  */
 
 #include "core/sel_hash.h"
@@ -27,6 +25,9 @@ struct sel_recent_prompt_s {
     sel_recent_prompt_t  *next;
     uint64_t              until;
     size_t                size;         /* of this block of memory */
+    uint64_t              worker_id;
+    uint32_t              partition;
+    uint32_t              dp_rank;
     uint32_t              n;            /* blocks that are still to go */
     uint16_t              owner;
     uint64_t              external[];
@@ -47,6 +48,8 @@ static bool sel_recent_count(sel_recent_t *recent,
     const sel_recent_prompt_t *prompt, uint32_t i);
 static uint32_t sel_recent_forget(sel_recent_t *recent,
     sel_recent_prompt_t *prompt, uint32_t budget);
+static bool sel_recent_owned(const sel_recent_t *recent,
+    const sel_recent_prompt_t *prompt);
 static uint64_t sel_recent_key(const sel_recent_t *recent, uint16_t owner,
     uint64_t external);
 
@@ -131,6 +134,9 @@ sel_recent_store(sel_recent_t *recent, uint16_t owner, const uint64_t *blocks,
 
     prompt->size = size;
     prompt->owner = owner;
+    prompt->partition = partition;
+    prompt->worker_id = worker_id;
+    prompt->dp_rank = dp_rank;
     prompt->until = until + SEL_RECENT_GRAIN - 1;
     prompt->until -= prompt->until % SEL_RECENT_GRAIN;
 
@@ -238,6 +244,10 @@ sel_recent_forget(sel_recent_t *recent, sel_recent_prompt_t *prompt,
         }
     }
 
+    if (!sel_recent_owned(recent, prompt)) {
+        return i;
+    }
+
     change = (sel_index_change_t) {
         .kind = SEL_INDEX_REMOVED, .tier = SEL_TIER_DEVICE,
         .owner = prompt->owner, .n = n, .external = gone
@@ -246,6 +256,22 @@ sel_recent_forget(sel_recent_t *recent, sel_recent_prompt_t *prompt,
     (void) sel_index_apply(recent->index, &change);
 
     return i;
+}
+
+
+/* Has the owner's number still the same rank? */
+
+static bool
+sel_recent_owned(const sel_recent_t *recent,
+    const sel_recent_prompt_t *prompt)
+{
+    uint32_t  dp_rank, partition;
+    uint64_t  worker_id;
+
+    return sel_index_owner_key(recent->index, prompt->owner, &partition,
+                               &worker_id, &dp_rank)
+           && partition == prompt->partition
+           && worker_id == prompt->worker_id && dp_rank == prompt->dp_rank;
 }
 
 

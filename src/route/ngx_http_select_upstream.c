@@ -19,6 +19,8 @@ static ngx_int_t ngx_http_select_peer_address(ngx_peer_connection_t *pc,
     ngx_http_select_forward_t *f);
 static ngx_int_t ngx_http_select_peer_again(ngx_http_select_forward_t *f);
 static ngx_int_t ngx_http_select_peer_request(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_select_peer_stale(const ngx_peer_connection_t *pc,
+    const ngx_http_select_forward_t *f, ngx_uint_t state);
 static void ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 #if (NGX_HTTP_SSL)
@@ -200,6 +202,20 @@ ngx_http_select_peer_request(ngx_http_request_t *r)
 }
 
 
+/* A kept connection that its engine had closed is no failure, and no try. */
+
+static ngx_uint_t
+ngx_http_select_peer_stale(const ngx_peer_connection_t *pc,
+    const ngx_http_select_forward_t *f, ngx_uint_t state)
+{
+    return (state & NGX_PEER_FAILED) && pc->cached && f->n_tried != 0
+           && f->r->upstream->headers_in.status_n == 0
+           && (pc->connection == NULL
+               || (!pc->connection->read->timedout
+                   && !pc->connection->write->timedout));
+}
+
+
 /* The engine has done with the request, though the client may read on. */
 
 static void
@@ -208,7 +224,10 @@ ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_select_forward_t  *f = data;
 
-    if (state & NGX_PEER_FAILED) {
+    if (ngx_http_select_peer_stale(pc, f, state)) {
+        f->n_tried--;
+
+    } else if (state & NGX_PEER_FAILED) {
         ngx_http_select_failed(f->upstream, f->ctx->choice.slot,
                                f->ctx->choice.epoch, pc->log);
     }

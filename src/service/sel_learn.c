@@ -66,6 +66,7 @@ sel_learn_buffer(sel_service_t *service)
     if (learn->buffer == NULL) {
         learn->size = sel_decisions_size(service->zone);
         learn->buffer = malloc(learn->size);
+        learn->at = sel_decisions_tail(service->zone);
     }
 
     return learn->buffer != NULL;

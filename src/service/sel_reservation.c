@@ -77,6 +77,21 @@ sel_reserve_done(sel_service_t *service)
 
 
 bool
+sel_reserve_told(sel_service_t *service, sel_str_t id, const sel_buf_t *buf,
+    sel_fault_t *fault)
+{
+    if (!buf->failed) {
+        return true;
+    }
+
+    (void) sel_book_free(service->zone, id);
+    service->choice.endpoint.data = NULL;
+
+    return sel_fault_memory(fault);
+}
+
+
+bool
 sel_reserve_taken(sel_arena_t *arena, sel_str_t id, sel_fault_t *fault)
 {
     return sel_fault(fault, arena, SEL_FAULT_CONFLICT,

@@ -19,6 +19,7 @@ typedef struct {
     sel_view_partition_t        *partition;
     sel_view_rank_t             *rank;
     sel_booking_t                booking;
+    sel_pending_t                pending;   /* generation 0: none */
 } sel_reserve_t;
 
 
@@ -77,6 +78,15 @@ sel_reserve(sel_service_t *service, sel_arena_t *arena,
     };
 
     sel_reserve_print(&r, buf);
+
+    if (!sel_reserve_told(service, r.booking.id, buf, fault)) {
+        return false;
+    }
+
+    if (r.pending.generation != 0) {
+        sel_pending_drop(service->zone, r.pending.partition, r.pending.id,
+                         r.pending.generation);
+    }
 
     return true;
 }
@@ -239,27 +249,29 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
     bool               worker;
     uint32_t           tries;
     uint64_t          *path;
-    sel_pending_t      pending;
+    sel_pending_t     *pending;
     sel_book_result_t  result;
 
-    if (!sel_reserve_pending(r, &pending, fault)) {
+    pending = &r->pending;
+
+    if (!sel_reserve_pending(r, pending, fault)) {
         return false;
     }
 
-    path = sel_arena_alloc(r->arena, pending.n_blocks * sizeof(uint64_t));
+    path = sel_arena_alloc(r->arena, pending->n_blocks * sizeof(uint64_t));
 
     if (path == NULL) {
         return sel_fault_memory(fault);
     }
 
-    sel_path_keys(pending.partition, pending.sequence, pending.n_blocks, path);
+    sel_path_keys(pending->partition, pending->sequence, pending->n_blocks, path);
 
-    r->booking.n_blocks = pending.n_blocks;
+    r->booking.n_blocks = pending->n_blocks;
     r->booking.path = path;
-    r->booking.prefill_tokens = pending.tracked ? pending.prefill_tokens : 0;
-    r->booking.expected_output_tokens = pending.expected_output_tokens;
-    r->booking.n_hashes = pending.n_hashes;
-    r->booking.hashes = pending.hashes;
+    r->booking.prefill_tokens = pending->tracked ? pending->prefill_tokens : 0;
+    r->booking.expected_output_tokens = pending->expected_output_tokens;
+    r->booking.n_hashes = pending->n_hashes;
+    r->booking.hashes = pending->hashes;
 
     for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
 
@@ -267,14 +279,14 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
             return false;
         }
 
-        r->rank = sel_reserve_rank(r->partition, pending.worker_id,
-                                   pending.dp_rank, &worker);
+        r->rank = sel_reserve_rank(r->partition, pending->worker_id,
+                                   pending->dp_rank, &worker);
         if (r->rank == NULL) {
             return sel_fault(fault, r->arena, SEL_FAULT_NOT_FOUND,
                              "schedulable worker %llu (dp_rank %u) not found "
                              "for " SEL_PARTITION_FORMAT,
-                             (unsigned long long) pending.worker_id,
-                             pending.dp_rank,
+                             (unsigned long long) pending->worker_id,
+                             pending->dp_rank,
                              sel_partition_arg(&r->partition->key));
         }
 
@@ -283,8 +295,6 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
         }
 
         if (result == SEL_BOOK_OK) {
-            sel_pending_drop(r->service->zone, pending.partition,
-                             pending.id, pending.generation);
             return true;
         }
     }

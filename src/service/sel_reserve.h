@@ -68,6 +68,13 @@ bool sel_reservation_free(sel_service_t *service, sel_arena_t *arena,
 /* A booking has been made. */
 void sel_reserve_done(sel_service_t *service);
 
+/*
+ * Its answer has been printed, as far as memory went; else it is ended, with
+ * a fault.
+ */
+bool sel_reserve_told(sel_service_t *service, sel_str_t id,
+    const sel_buf_t *buf, sel_fault_t *fault);
+
 /* Faults.  Each returns false. */
 
 bool sel_reserve_taken(sel_arena_t *arena, sel_str_t id, sel_fault_t *fault);

@@ -40,7 +40,7 @@ sel_select_and_reserve(sel_service_t *service, sel_arena_t *arena,
 
     sel_selection_print(&s, r.id, true, buf);
 
-    return true;
+    return sel_reserve_told(service, r.id, buf, fault);
 }
 
 

@@ -1,145 +1,20 @@
 /*
- * Any bytes as a body of the selection routes, as a registration, as a PATCH
- * and as an endpoint.  Whole and in segments they read alike; a worker that
- * reads prints to a text that reads and prints the same; a body that reads
- * keeps its promises and gets an answer that is JSON; a worker that reads can
- * be registered, listed and deleted, and leaves nothing behind.
+ * Any bytes as a body of the selection routes and of those of reservations,
+ * as a registration, as a PATCH and as an endpoint.  Whole and in segments
+ * they read alike; a worker that reads prints to a text that reads and prints
+ * the same; a body that reads keeps its promises and gets an answer that is
+ * JSON; what is booked is there under its id, can be freed and leaves no load
+ * behind; a worker that reads can be registered, listed and deleted, and
+ * leaves nothing behind.
  */
 
 #include <math.h>
 
-#include "fuzz.h"
-#include "sel_segments.h"
+#include "request.h"
 #include "service/sel_endpoint.h"
-#include "service/sel_register.h"
+#include "service/sel_reserve.h"
 #include "service/sel_select.h"
 #include "service/sel_selection.h"
-#include "state/sel_zone_check.h"
-
-
-#define ZONE  SEL_ZONE_MIN_SIZE
-
-
-typedef struct {
-    sel_zone_t     zone;
-    void          *base;
-    sel_service_t  service;
-} place_t;
-
-
-static place_t  served;         /* with a few workers, kept */
-static place_t  fresh;          /* for one registration */
-
-static const sel_route_settings_t  settings = {
-    .cost = {
-        .overlap_score_credit = 1,
-        .prefill_load_scale = 1,
-        .host_weight = 0.75,
-        .disk_weight = 0.25,
-        .track_prefill_tokens = true
-    },
-    .prefill_busy = 0.5,
-    .decode_busy = 0.5
-};
-
-
-static void
-ignore_rank(void *data, sel_view_rank_t *rank)
-{
-}
-
-
-static void
-ignore_change(void *data)
-{
-}
-
-
-static void
-place_open(place_t *place, bool kv_events)
-{
-    sel_service_t    *service;
-    sel_view_host_t   host;
-
-    if (place->base == NULL
-        && posix_memalign(&place->base, 64, ZONE) != 0)
-    {
-        abort();
-    }
-
-    memset(place->base, 0, ZONE);
-    FUZZ_CHECK(sel_zone_format(&place->zone, place->base, ZONE), "no zone");
-
-    service = &place->service;
-    memset(service, 0, sizeof(*service));
-    service->zone = &place->zone;
-    service->proc = SEL_PROC_NONE;
-    service->settings.kv_events = kv_events;
-    service->changed = ignore_change;
-    service->index = sel_index_create(1 << 20, 7);
-    FUZZ_CHECK(service->index != NULL, "no index");
-    sel_random_seed_with(&service->random, 7);
-    host = (sel_view_host_t) { ignore_rank, ignore_rank, NULL };
-    sel_view_init(&service->view, &place->zone, service->index, &host);
-}
-
-
-static void
-place_close(place_t *place)
-{
-    sel_service_free(&place->service);
-    sel_view_free(&place->service.view);
-    sel_index_destroy(place->service.index);
-}
-
-
-static void
-serve(void)
-{
-    size_t        i;
-    sel_str_t     record;
-    sel_json_t    json;
-    sel_arena_t   arena;
-    sel_fault_t   fault;
-    sel_worker_t  worker;
-
-    static const char *const  workers[] = {
-        "{\"worker_id\":1,\"endpoint\":\"e\",\"block_size\":4,"
-        "\"data_parallel_size\":2,\"taints\":[\"a\",\"b\"],"
-        "\"total_kv_blocks\":10}",
-        "{\"worker_id\":2,\"endpoint\":\"e\",\"block_size\":4,"
-        "\"data_parallel_start_rank\":7,\"max_num_batched_tokens\":5}",
-        "{\"worker_id\":3,\"endpoint\":\"e\",\"block_size\":1,"
-        "\"routing_group\":\"g\",\"is_eagle\":true}"
-    };
-
-    place_open(&served, false);
-
-    for (i = 0; i < sel_countof(workers); i++) {
-        sel_arena_init(&arena, 0);
-        sel_json_init_text(&json, &arena, sel_cstr(workers[i]));
-        FUZZ_CHECK(sel_worker_read(&json, &worker)
-                   && sel_worker_register(&served.service, &arena, &worker,
-                                          &record, &fault),
-                   "worker %zu", i);
-        sel_arena_free(&arena);
-    }
-}
-
-
-/* What sel_json_end() and a skip say of a text: it is one JSON value. */
-static void
-check_json(sel_str_t text)
-{
-    sel_json_t   json;
-    sel_arena_t  arena;
-
-    sel_arena_init(&arena, 0);
-    sel_json_init_text(&json, &arena, text);
-    FUZZ_CHECK(sel_json_skip(&json) && sel_json_end(&json), "%s: %.*s",
-               json.message, (int) text.len, (const char *) text.data);
-    sel_arena_free(&arena);
-}
 
 
 static void
@@ -187,9 +62,9 @@ check_body(const sel_select_body_t *body, size_t size)
 }
 
 
-/* A whole body, which was read as `select` or not, is answered. */
-static void
-ask(bool select, const sel_select_body_t *body, sel_arena_t *arena)
+/* A whole body is answered; true: not with a fault. */
+static bool
+ask(ask_pt how, const sel_select_body_t *body, sel_arena_t *arena)
 {
     bool         done;
     sel_buf_t    buf;
@@ -197,24 +72,65 @@ ask(bool select, const sel_select_body_t *body, sel_arena_t *arena)
 
     sel_buf_init(&buf);
     fault = (sel_fault_t) { SEL_FAULT_NONE, NULL };
-    done = (select ? sel_select : sel_overlap_scores)(
-               &served.service, arena, &settings, body, &buf, &fault);
+    done = how(&served.service, arena, &settings, body, &buf, &fault);
 
     if (done) {
         check_json(sel_buf_view(&buf));
 
     } else {
         FUZZ_CHECK((fault.class == SEL_FAULT_BAD_REQUEST
-                    || fault.class == SEL_FAULT_NOT_READY)
+                    || fault.class == SEL_FAULT_NOT_READY
+                    || (fault.class == SEL_FAULT_NOT_FOUND
+                        && how == sel_reserve))
                    && fault.text != NULL && fault.text[0] != '\0',
                    "fault %d", fault.class);
     }
 
     sel_buf_free(&buf);
+
+    return done;
 }
 
 
-typedef bool (*read_pt)(sel_json_t *json, void *out);
+/* Nothing is left of what was booked. */
+static void
+check_idle(void)
+{
+    char        *now;
+    const char  *error;
+
+    now = loads();
+    FUZZ_CHECK(strcmp(now, idle) == 0, "loads are left: %s", now);
+    free(now);
+
+    sel_zone_lock(&served.zone);
+    error = sel_zone_check(&served.zone);
+    sel_zone_unlock(&served.zone);
+    FUZZ_CHECK(error == NULL, "%s", error);
+}
+
+
+/* What was booked under an id is there, once, until it is freed. */
+static void
+check_booked(sel_str_t id, sel_arena_t *arena)
+{
+    char         *now;
+    sel_fault_t   fault;
+
+    FUZZ_CHECK(sel_booked(&served.zone, id), "nothing is booked");
+    now = loads();
+    check_json(sel_cstr(now));
+    FUZZ_CHECK(strcmp(now, idle) != 0, "no load is booked");
+    free(now);
+
+    FUZZ_CHECK(sel_reservation_prefilled(&served.service, arena, id, &fault)
+               && sel_reservation_free(&served.service, arena, id, &fault)
+               && !sel_reservation_free(&served.service, arena, id, &fault)
+               && fault.class == SEL_FAULT_NOT_FOUND,
+               "the booking cannot be freed once");
+    check_idle();
+}
+
 
 static bool
 read_select(sel_json_t *json, void *out)
@@ -227,6 +143,27 @@ static bool
 read_scores(sel_json_t *json, void *out)
 {
     return sel_read_prompt(json, out) && sel_json_end(json);
+}
+
+
+static bool
+read_select_and_reserve(sel_json_t *json, void *out)
+{
+    return sel_read_select_and_reserve(json, out) && sel_json_end(json);
+}
+
+
+static bool
+read_reservation(sel_json_t *json, void *out)
+{
+    return sel_read_reservation(json, out) && sel_json_end(json);
+}
+
+
+static bool
+read_output(sel_json_t *json, void *out)
+{
+    return sel_read_output_block(json, out) && sel_json_end(json);
 }
 
 
@@ -245,53 +182,68 @@ read_patch(sel_json_t *json, void *out)
 
 
 /*
- * Reads the text whole, into out and the arena, and once more in segments of
- * random sizes; both say the same.
+ * A select that has an id is kept, so the same bytes may be a reservation that
+ * replays it.
  */
-static bool
-read_twice(const uint8_t *data, size_t size, read_pt read, void *out,
-    size_t out_size, sel_arena_t *arena)
-{
-    bool                done;
-    sel_json_t          whole, parts;
-    sel_arena_t         other;
-    sel_segments_t      seg;
-    static uint8_t      again[sizeof(sel_select_body_t)
-                              + sizeof(sel_worker_t)]
-                            __attribute__((aligned(16)));
-
-    sel_json_init_text(&whole, arena, (sel_str_t) { size, data });
-    memset(out, 0xa5, out_size);
-    done = read(&whole, out);
-
-    sel_arena_init(&other, 0);
-    sel_segments_init(&seg, data, size, 0, fuzz_seed(data, size));
-    sel_json_init(&parts, &other, sel_segments_more, &seg);
-    FUZZ_CHECK(read(&parts, again) == done, "in parts: %s; whole: %s",
-               done ? parts.message : "", done ? "" : whole.message);
-    FUZZ_CHECK(done || (whole.status == parts.status
-                        && strcmp(whole.message, parts.message) == 0),
-               "in parts: %s; whole: %s", parts.message, whole.message);
-    sel_segments_drop(&seg);
-    sel_arena_free(&other);
-
-    return done;
-}
-
-
 static void
-try_body(const uint8_t *data, size_t size, bool select)
+try_body(const uint8_t *data, size_t size, read_pt read, ask_pt how)
 {
+    sel_str_t          id;
     sel_arena_t        arena;
     sel_select_body_t  body;
 
     sel_arena_init(&arena, 0);
 
-    if (read_twice(data, size, select ? read_select : read_scores, &body,
-                   sizeof(body), &arena))
-    {
+    if (read_twice(data, size, read, &body, sizeof(body), &arena)) {
         check_body(&body, size);
-        ask(select, &body, &arena);
+
+        if (!ask(how, &body, &arena)) {
+            FUZZ_CHECK(!sel_booked(&served.zone, body.selection_id),
+                       "booked in spite of a fault");
+
+        } else if (how == sel_select_and_reserve || how == sel_reserve) {
+            id = how == sel_reserve ? body.selection_id
+                                    : served.service.choice.id;
+            FUZZ_CHECK(!sel_body_has(&body, SEL_SELECT_ID)
+                       || sel_str_eq(id, body.selection_id), "another id");
+            check_booked(id, &arena);
+        }
+    }
+
+    sel_arena_free(&arena);
+}
+
+
+static void
+try_output(const uint8_t *data, size_t size)
+{
+    bool                done;
+    sel_json_t          json;
+    sel_arena_t         arena;
+    sel_fault_t         fault;
+    sel_select_body_t   body;
+    sel_output_body_t   output;
+
+    sel_arena_init(&arena, 0);
+
+    if (read_twice(data, size, read_output, &output, sizeof(output), &arena)) {
+        sel_json_init_text(&json, &arena, sel_str("{\"selection_id\":\"o\","
+            "\"worker_id\":1,\"sequence_hashes\":[1,2],\"isl_tokens\":8}"));
+        FUZZ_CHECK(sel_read_reservation(&json, &body)
+                   && ask(sel_reserve, &body, &arena), "no booking");
+
+        done = sel_reservation_output(&served.service, &arena, sel_str("o"),
+                                      &output, &fault);
+        FUZZ_CHECK(done == (output.given == 0
+                            || (output.decay_fraction >= 0
+                                && output.decay_fraction <= 1)),
+                   "%d for %g", done, output.decay_fraction);
+        FUZZ_CHECK(done || fault.class == SEL_FAULT_BAD_REQUEST, "fault %d",
+                   fault.class);
+        FUZZ_CHECK(sel_reservation_free(&served.service, &arena,
+                                        sel_str("o"), &fault),
+                   "the booking is lost");
+        check_idle();
     }
 
     sel_arena_free(&arena);
@@ -430,8 +382,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     memcpy(copy, data, size);
-    try_body(copy, size, true);
-    try_body(copy, size, false);
+    try_body(copy, size, read_select, sel_select);
+    try_body(copy, size, read_scores, sel_overlap_scores);
+    try_body(copy, size, read_scores, sel_potential_loads);
+    try_body(copy, size, read_reservation, sel_reserve);
+    try_body(copy, size, read_select_and_reserve, sel_select_and_reserve);
+    try_output(copy, size);
     try_worker(copy, size);
     try_endpoint(copy, size);
     free(copy);

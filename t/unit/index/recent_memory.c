@@ -108,7 +108,8 @@ test_full_index(void **state)
 static uint32_t
 store_some(uint32_t from, uint32_t for_how_many)
 {
-    uint32_t            i, k, full;
+    uint16_t            owner;
+    uint32_t            i, k, n, full;
     uint64_t            blocks[LONG];
     sel_index_result_t  rc;
 
@@ -122,9 +123,11 @@ store_some(uint32_t from, uint32_t for_how_many)
             blocks[k] = i / 2 * 10000 + k;
         }
 
-        rc = sel_recent_store(recent, i % 3 ? one : two, blocks,
-                              LONG / 4 / (1 + i % 2), i * MS);
+        n = LONG / 4 / (1 + i % 2);
+        owner = i % 3 ? one : two;
+        rc = sel_recent_store(recent, owner, blocks, n, i * MS);
         assert_true(rc == SEL_INDEX_OK || rc == SEL_INDEX_FULL);
+        assert_true(rc == SEL_INDEX_FULL || hits_of(owner, blocks, n) == n);
         full += rc == SEL_INDEX_FULL;
     }
 

@@ -160,6 +160,9 @@ test_names_back(void **state)
     char     name[32];
     world_t  late;
 
+    (void) worlds_end(NULL);
+    worlds_begin(16 * STATE_SIZE, false);
+
     visit("first", false);
     expect_list("first", NULL, "[" NAMES("first", "g") END "]");
     must(&a, world_post(&a, WORKER("3", "kept", "g")));
@@ -173,9 +176,8 @@ test_names_back(void **state)
     }
 
     state_check(&zone);
+    assert_true(n > 200);       /* a list takes several readings */
     expect_list("first", NULL, "[]");
-    expect_list(name, "g", strcmp(name, "m0") == 0 ? "[]"
-                : world_loads(&a, name, "g"));
 
     visit("first", true);
     expect_list("first", NULL, "[" NAMES("first", "g")

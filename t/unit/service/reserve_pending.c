@@ -13,10 +13,6 @@
 #include "reserve_test.h"
 
 
-#define NO_PENDING(id, partition)                                             \
-    "no pending selection " id " for " partition                              \
-    " (expired, already used, or never selected)"
-
 #define SELECT    "{" ID("r") "," EAST "," HASHES ","                         \
                   "\"pinned_worker\":{" TO("7", "1") "}}"
 #define REPLAY    "{" ID("r") "," EAST "}"
