@@ -385,8 +385,9 @@ story 'kept connections that the engine has closed' => sub {
     push @status, map { $kept->route({ prompt => new_tokens(12) })->status }
         1 .. 8;
 
-    is scalar(grep { $_ != 200 } @status), 1,
-        'requests fail only where no engine was left' or diag "@status";
+    is scalar(grep { $_ != 200 } @status), 0,
+        'an engine that closes kept connections has not failed'
+        or diag "@status";
     $kept->all_free;
     $kept->finish;
 };
