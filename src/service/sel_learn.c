@@ -14,8 +14,6 @@
 static bool sel_learn_buffer(sel_service_t *service);
 static void sel_learn_decision(sel_service_t *service,
     const sel_decision_t *decision);
-static void sel_learn_side(sel_service_t *service, sel_lookup_t *lookup,
-    const sel_index_match_t *side);
 
 
 void
@@ -126,64 +124,4 @@ sel_learn_due(sel_service_t *service)
     service->learn.told = part;
 
     return true;
-}
-
-
-void
-sel_learn_merge(sel_service_t *service, sel_lookup_t *lookup)
-{
-    uint32_t            i, n;
-    sel_index_match_t  *side;
-
-    if (service->learn.recent == NULL || !service->settings.kv_events) {
-        return;
-    }
-
-    side = service->scratch.side;
-
-    n = sel_index_match(service->index,
-                        lookup->partition->key.number | SEL_VIEW_SIDE,
-                        lookup->prompt.blocks, lookup->prompt.n_blocks,
-                        side, service->scratch.n_matches);
-
-    for (i = 0; i < n; i++) {
-        sel_learn_side(service, lookup, &side[i]);
-    }
-}
-
-
-static void
-sel_learn_side(sel_service_t *service, sel_lookup_t *lookup,
-    const sel_index_match_t *side)
-{
-    uint16_t            owner;
-    uint32_t            partition, dp_rank;
-    uint64_t            worker_id;
-    sel_scratch_t      *s;
-    sel_index_match_t  *match;
-
-    s = &service->scratch;
-
-    if (!sel_index_owner_key(service->index, side->owner, &partition,
-                             &worker_id, &dp_rank))
-    {
-        return;
-    }
-
-    owner = sel_index_find_owner(service->index, partition & ~SEL_VIEW_SIDE,
-                                 worker_id, dp_rank);
-
-    if (owner >= s->n_matches) {
-        return;
-    }
-
-    if (s->found[owner] == 0) {
-        match = &s->matches[lookup->n++];
-        *match = (sel_index_match_t) { .owner = owner };
-        s->found[owner] = lookup->n;
-    }
-
-    match = &s->matches[s->found[owner] - 1];
-    match->hits[SEL_TIER_DEVICE] = sel_max(match->hits[SEL_TIER_DEVICE],
-                                           side->hits[SEL_TIER_DEVICE]);
 }

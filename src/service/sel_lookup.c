@@ -3,6 +3,9 @@
 #include "service/sel_lookup.h"
 
 
+static void sel_lookup_decided(sel_service_t *service, sel_lookup_t *lookup);
+static void sel_lookup_side(sel_service_t *service, sel_lookup_t *lookup,
+    const sel_index_match_t *side);
 static bool sel_lookup_room(sel_scratch_t *s, uint32_t limit);
 
 
@@ -47,11 +50,76 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
         s->matched[s->matches[i].owner]++;
     }
 
-    sel_learn_merge(service, lookup);
+    sel_lookup_decided(service, lookup);
 
     lookup->partition->queries += (prompt->n_blocks != 0);
 
     return true;
+}
+
+
+/*
+ * Adds to the matches what decisions say of the same prompt: each rank has
+ * the more of both on the device.
+ */
+
+static void
+sel_lookup_decided(sel_service_t *service, sel_lookup_t *lookup)
+{
+    uint32_t            i, n;
+    sel_index_match_t  *side;
+
+    if (service->learn.recent == NULL || !service->settings.kv_events) {
+        return;
+    }
+
+    side = service->scratch.side;
+
+    n = sel_index_match(service->index,
+                        lookup->partition->key.number | SEL_VIEW_SIDE,
+                        lookup->prompt.blocks, lookup->prompt.n_blocks,
+                        side, service->scratch.n_matches);
+
+    for (i = 0; i < n; i++) {
+        sel_lookup_side(service, lookup, &side[i]);
+    }
+}
+
+
+static void
+sel_lookup_side(sel_service_t *service, sel_lookup_t *lookup,
+    const sel_index_match_t *side)
+{
+    uint16_t            owner;
+    uint32_t            partition, dp_rank;
+    uint64_t            worker_id;
+    sel_scratch_t      *s;
+    sel_index_match_t  *match;
+
+    s = &service->scratch;
+
+    if (!sel_index_owner_key(service->index, side->owner, &partition,
+                             &worker_id, &dp_rank))
+    {
+        return;
+    }
+
+    owner = sel_index_find_owner(service->index, partition & ~SEL_VIEW_SIDE,
+                                 worker_id, dp_rank);
+
+    if (owner >= s->n_matches) {
+        return;
+    }
+
+    if (s->found[owner] == 0) {
+        match = &s->matches[lookup->n++];
+        *match = (sel_index_match_t) { .owner = owner };
+        s->found[owner] = lookup->n;
+    }
+
+    match = &s->matches[s->found[owner] - 1];
+    match->hits[SEL_TIER_DEVICE] = sel_max(match->hits[SEL_TIER_DEVICE],
+                                           side->hits[SEL_TIER_DEVICE]);
 }
 
 

@@ -24,7 +24,7 @@ typedef struct {
     uint32_t            n_matches;
     uint32_t            n_candidates;
     sel_index_match_t  *matches;
-    sel_index_match_t  *side;           /* see sel_learn_merge() */
+    sel_index_match_t  *side;           /* what decisions say */
     uint32_t           *found;          /* by owner: its match's number + 1,
                                            0: none */
     uint64_t           *matched;        /* by owner: look-ups with a match */
