@@ -257,7 +257,7 @@ compat: deps-test               ## a smoke test with the nginx in NGINX_TREE
 
 # Soak tests: minutes of work, behind which nothing may be left.
 
-$(BUILD)/soak/%: t/soak/%.c $(wildcard t/unit/*.h) \
+$(BUILD)/soak/%: t/soak/%.c $(wildcard t/soak/*.h t/unit/*.h) \
         $(call test_objects,obj,core state)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_LIB) -It/check -It/unit -o $@ $< $(filter %.o,$^) $(LIBS)
@@ -270,7 +270,8 @@ soak: deps-test build $(BUILD)/soak/books   ## millions of bookings; nothing is 
 
 # Benchmarks: see bench/README.md.
 
-BENCH    := body index growth ingest replay zone books prompts load publish
+BENCH    := body index growth ingest replay zone books prompts load publish \
+            cycle engine
 BENCH_SO := $(patsubst %,$(BUILD)/bench/%.so,ngx_bench_answer_module turns)
 
 $(BUILD)/bench/%: bench/%.c $(wildcard bench/*.h) \
@@ -302,7 +303,7 @@ bench: deps-demo $(SO) $(BENCH_SO) $(BENCH:%=$(BUILD)/bench/%)  ## what things c
 	    echo; timeout 60 $(BUILD)/bench/replay \
 	        $(BUILD)/bench/$$trace-seed42.jsonl $$engines || exit 1; \
 	    done; done
-	@for part in selection stream crowd; do \
+	@for part in selection stream crowd cycle router; do \
 	    echo; timeout 120 $(PYTHON) bench/$$part.py --build $(BUILD) \
 	        --nginx $(NGINX) || exit 1; done
 

@@ -7,11 +7,10 @@ silent.  Requests with 512 hashes become due at random times, RATE a second;
 what is measured is the time from then to the whole answer.
 """
 
-import statistics
 import subprocess
 import time
 
-from selection import BATCH_EVENTS, Bench, Engines, stored_events
+from selection import Bench, Engines, stored_events
 from server import (WAIT, BenchError, Nginx, raise_limit, run, spread,
                     wait_until)
 from stream import MESSAGE, Publisher, Turns

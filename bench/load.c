@@ -1,7 +1,7 @@
 /*
  * A load generator that also measures: it sends the same POST requests to
- * several paths of one server by turns, and reads the CPU time of the
- * server's processes at the edges of each turn.
+ * several paths of one server by turns, each path first in its round at times,
+ * and reads the CPU time of the server's processes at the edges of each turn.
  *
  *     load PORT CONNECTIONS REQUESTS[@RATE] ROUNDS BODIES PID,PID PATH...
  *
@@ -11,48 +11,46 @@
  * else each as soon as a connection is free.  Prints a line a turn:
  *
  *     path  CPU microseconds a request  requests a second  bytes of an answer
- *     and two times from due to answered, in microseconds: p50  p99
+ *     chunks of an answer  and times, in microseconds, from due to the first
+ *     byte of the body: p50  p99, and to the last one: p50  p99
  *
- * Anything but a 200 with a Content-Length ends it.
+ * Anything but a 200 ends it.
  */
 
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include "load.h"
 #include "post.h"
 
 
 #define LOAD_CONNECTIONS  64
-#define LOAD_PIDS         16
 #define LOAD_WAIT         10000000000   /* ns */
 #define LOAD_SEED         1
 
 
 typedef struct {
     uint32_t            n_connections;
-    uint32_t            n_bodies;
-    uint32_t            n_pids;
     uint32_t            next;           /* body */
     uint64_t            bytes;          /* of the last answer's body */
+    uint64_t            chunks;         /* of all answers of a turn */
     double              rate;           /* 0: as fast as it can */
     uint64_t            due;            /* of the next request */
     sel_random_t        random;
-    bench_samples_t     times;          /* us */
-    sel_str_t          *bodies;
+    bench_samples_t     first;          /* us */
+    bench_samples_t     times;
+    load_bodies_t       bodies;
+    load_server_t       server;
     sel_str_t          *heads;          /* of one path, for each body */
-    clockid_t           clocks[LOAD_PIDS];
     post_t              connections[LOAD_CONNECTIONS];
     struct pollfd       polls[LOAD_CONNECTIONS];
 } load_t;
 
 
 static uint32_t load_requests(load_t *load, const char *text);
-static void load_bodies(load_t *load, const char *path);
-static void load_pids(load_t *load, const char *list);
 static void load_heads(load_t *load, const char *path);
 static void load_turn(load_t *load, const char *path, uint32_t requests);
-static double load_cpu(const load_t *load);
 static uint32_t load_start_due(load_t *load, uint32_t most);
 static void load_wait(load_t *load, bool more);
 static void load_start(load_t *load, post_t *c);
@@ -62,7 +60,7 @@ static void load_answered(load_t *load, const post_t *c);
 int
 main(int argc, char **argv)
 {
-    int             path;
+    int             n, path;
     uint32_t        i, rounds, requests;
     static load_t   state;
     load_t         *load;
@@ -83,8 +81,9 @@ main(int argc, char **argv)
 
     (void) signal(SIGPIPE, SIG_IGN);
 
-    load_bodies(load, argv[5]);
-    load_pids(load, argv[6]);
+    load_bodies(&load->bodies, argv[5]);
+    load_server(&load->server, argv[6]);
+    load->heads = bench_alloc(load->bodies.n * sizeof(sel_str_t));
 
     for (i = 0; i < load->n_connections; i++) {
         post_connect(&load->connections[i], (unsigned) atoi(argv[1]));
@@ -97,7 +96,8 @@ main(int argc, char **argv)
     }
 
     for (i = 0; i < rounds; i++) {
-        for (path = 7; path < argc; path++) {
+        for (n = 0; n < argc - 7; n++) {
+            path = 7 + ((int) i + n) % (argc - 7);
             load_heads(load, argv[path]);
             load_turn(load, argv[path], requests);
         }
@@ -116,6 +116,7 @@ load_requests(load_t *load, const char *text)
     n = (uint32_t) strtoul(text, &end, 10);
 
     load->rate = *end == '@' ? strtod(end + 1, NULL) : 0;
+    load->first = bench_samples(n);
     load->times = bench_samples(n);
     sel_random_seed_with(&load->random, LOAD_SEED);
 
@@ -128,82 +129,17 @@ load_requests(load_t *load, const char *text)
 
 
 static void
-load_bodies(load_t *load, const char *path)
-{
-    FILE     *file;
-    char     *line;
-    size_t    cap;
-    ssize_t   n;
-
-    file = fopen(path, "r");
-
-    if (file == NULL) {
-        bench_fail("the file with the bodies cannot be read");
-    }
-
-    for ( ;; ) {
-        line = NULL;
-        cap = 0;
-        n = getline(&line, &cap, file);
-
-        if (n <= 1) {
-            free(line);
-            break;
-        }
-
-        load->bodies = realloc(load->bodies, (load->n_bodies + 1)
-                                             * sizeof(sel_str_t));
-        if (load->bodies == NULL) {
-            bench_fail("out of memory");
-        }
-
-        load->bodies[load->n_bodies++] = (sel_str_t) { (size_t) n - 1,
-                                                       (uint8_t *) line };
-    }
-
-    (void) fclose(file);
-
-    if (load->n_bodies == 0) {
-        bench_fail("there are no bodies");
-    }
-
-    load->heads = bench_alloc(load->n_bodies * sizeof(sel_str_t));
-}
-
-
-static void
-load_pids(load_t *load, const char *list)
-{
-    char  *end;
-    pid_t  pid;
-
-    do {
-        pid = (pid_t) strtol(list, &end, 10);
-
-        if (load->n_pids == LOAD_PIDS
-            || clock_getcpuclockid(pid, &load->clocks[load->n_pids++]) != 0)
-        {
-            bench_fail("a process is not there");
-        }
-
-        list = end + 1;
-
-    } while (*end == ',');
-}
-
-
-static void
 load_heads(load_t *load, const char *path)
 {
     int        n;
     char       text[512];
     uint32_t   i;
 
-    for (i = 0; i < load->n_bodies; i++) {
+    for (i = 0; i < load->bodies.n; i++) {
         n = snprintf(text, sizeof(text), "POST %s HTTP/1.1\r\n"
                      "Host: localhost\r\nContent-Type: application/json\r\n"
                      "Content-Length: %zu\r\n\r\n", path,
-                     load->bodies[i].len);
+                     load->bodies.data[i].len);
 
         free((void *) load->heads[i].data);
 
@@ -225,10 +161,12 @@ load_turn(load_t *load, const char *path, uint32_t requests)
     uint32_t  i, sent, done;
     uint64_t  start;
 
-    cpu = load_cpu(load);
+    cpu = load_cpu(&load->server);
     start = sel_clock_ns();
     load->due = start;
+    load->first.n = 0;
     load->times.n = 0;
+    load->chunks = 0;
     sent = 0;
     done = 0;
 
@@ -248,10 +186,14 @@ load_turn(load_t *load, const char *path, uint32_t requests)
     }
 
     if (path != NULL) {
-        printf("%s\t%.3f\t%.1f\t%" PRIu64 "\t%.1f\t%.1f\n", path,
-               (load_cpu(load) - cpu) / 1000 / requests,
+        printf("%s\t%.3f\t%.1f\t%" PRIu64 "\t%.1f\t%.1f\t%.1f\t%.1f\t"
+               "%.1f\n", path,
+               (load_cpu(&load->server) - cpu) / 1000 / requests,
                requests * 1e9 / (double) (sel_clock_ns() - start),
-               load->bytes, bench_median(&load->times),
+               load->bytes, (double) load->chunks / requests,
+               bench_median(&load->first),
+               bench_quantile(&load->first, 0.99),
+               bench_median(&load->times),
                bench_quantile(&load->times, 0.99));
     }
 }
@@ -319,35 +261,13 @@ load_wait(load_t *load, bool more)
 }
 
 
-/* nanoseconds of all threads, as utime + stime of /proc/PID/stat but finer */
-static double
-load_cpu(const load_t *load)
-{
-    double           sum;
-    uint32_t         i;
-    struct timespec  ts;
-
-    sum = 0;
-
-    for (i = 0; i < load->n_pids; i++) {
-        if (clock_gettime(load->clocks[i], &ts) != 0) {
-            bench_fail("a process of the server is gone");
-        }
-
-        sum += (double) ts.tv_sec * 1e9 + (double) ts.tv_nsec;
-    }
-
-    return sum;
-}
-
-
 static void
 load_start(load_t *load, post_t *c)
 {
     c->due = load->rate == 0 ? sel_clock_ns() : load->due;
-    post_start(c, load->heads[load->next], load->bodies[load->next]);
+    post_start(c, load->heads[load->next], load->bodies.data[load->next]);
 
-    load->next = (load->next + 1) % load->n_bodies;
+    load->next = (load->next + 1) % load->bodies.n;
 
     if (load->rate != 0) {
         load->due += (uint64_t) (-log1p(-sel_random_unit(&load->random))
@@ -360,5 +280,7 @@ static void
 load_answered(load_t *load, const post_t *c)
 {
     load->bytes = c->length;
+    load->chunks += c->chunks;
+    bench_add(&load->first, (double) (c->first - c->due) / 1000);
     bench_add(&load->times, (double) (sel_clock_ns() - c->due) / 1000);
 }

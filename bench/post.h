@@ -1,5 +1,5 @@
 /*
- * A connection on which POST requests go, one after another.
+ * A connection on which requests go, one after another.
  */
 
 #ifndef BENCH_POST_H
@@ -20,10 +20,12 @@ typedef struct {
     int         fd;
     bool        busy;                   /* with a request */
     uint64_t    due;                    /* of the request */
+    uint64_t    first;                  /* when the body's first byte came */
     sel_str_t   head;                   /* what is left to send */
     sel_str_t   body;
     size_t      n;                      /* bytes of the answer so far */
     uint64_t    length;                 /* of the answer's body */
+    uint32_t    chunks;                 /* of it; 0: it has a length */
     char        answer[POST_ANSWER];
 } post_t;
 
@@ -55,6 +57,7 @@ post_start(post_t *c, sel_str_t head, sel_str_t body)
 {
     c->busy = true;
     c->n = 0;
+    c->first = 0;
     c->head = head;
     c->body = body;
 }
@@ -87,8 +90,24 @@ post_part(post_t *c, sel_str_t *part, int flags)
 static inline bool
 post_send(post_t *c)
 {
-    return post_part(c, &c->head, MSG_MORE) == 0
+    return post_part(c, &c->head, c->body.len != 0 ? MSG_MORE : 0) == 0
            && post_part(c, &c->body, 0) == 0;
+}
+
+
+/* The chunks of a body that is complete. */
+static inline uint32_t
+post_chunks(const char *body)
+{
+    char           *end;
+    uint32_t        n;
+    unsigned long   size;
+
+    for (n = 0; (size = strtoul(body, &end, 16)) != 0; n++) {
+        body = end + 2 + size + 2;
+    }
+
+    return n;
 }
 
 
@@ -97,6 +116,7 @@ static inline bool
 post_receive(post_t *c)
 {
     char     *body, *length;
+    size_t    head;
     ssize_t   n;
 
     n = recv(c->fd, c->answer + c->n, sizeof(c->answer) - 1 - c->n,
@@ -119,16 +139,37 @@ post_receive(post_t *c)
         return false;
     }
 
-    length = strstr(c->answer, "\r\nContent-Length: ");
+    body += 4;
+    head = (size_t) (body - c->answer);
 
-    if (strncmp(c->answer, "HTTP/1.1 200 ", 13) != 0
-        || length == NULL || length > body)
-    {
+    if (strncmp(c->answer, "HTTP/1.1 200 ", 13) != 0) {
         bench_fail(c->answer);
     }
 
+    if (c->first == 0 && c->n > head) {
+        c->first = sel_clock_ns();
+    }
+
+    if (memmem(c->answer, head, "\r\nTransfer-Encoding: chunked\r\n", 30)
+        != NULL)
+    {
+        c->busy = c->n < head + 5
+                  || memcmp(c->answer + c->n - 5, "0\r\n\r\n", 5) != 0;
+        c->length = c->n - head;
+        c->chunks = c->busy ? 0 : post_chunks(body);
+
+        return !c->busy;
+    }
+
+    length = memmem(c->answer, head, "\r\nContent-Length: ", 18);
+
+    if (length == NULL) {
+        bench_fail(c->answer);
+    }
+
+    c->chunks = 0;
     c->length = strtoull(length + 18, NULL, 10);
-    c->busy = c->n < (size_t) (body + 4 - c->answer) + c->length;
+    c->busy = c->n < head + c->length;
 
     return !c->busy;
 }

@@ -12,7 +12,6 @@ BLOCKS blocks, among them those of all prompts that are asked for.
 """
 
 import json
-import pathlib
 import random
 import statistics
 import struct
@@ -52,7 +51,7 @@ def sample_answer(events):
 class Engines:
     """A publisher for each rank."""
 
-    def __init__(self, count):
+    def __init__(self, count, processes=2):
         self.context = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, count + 8)
         self.sockets = [self.context.socket(zmq.XPUB) for _ in range(count)]
@@ -65,10 +64,10 @@ class Engines:
             publisher.setsockopt(zmq.LINGER, 0)
             self.ports.append(publisher.bind_to_random_port(
                 "tcp://127.0.0.1"))
-            self.missing += [publisher] * 2
+            self.missing += [publisher] * processes
 
     def subscribed(self):
-        """Both worker processes to every rank."""
+        """All worker processes to every rank."""
         for publisher in list(self.missing):
             if publisher.poll(0):
                 publisher.recv()
@@ -80,6 +79,17 @@ class Engines:
             [b"kv-events", struct.pack(">Q", self.next[rank]),
              msgpack.packb([time.time(), events, 0])])
         self.next[rank] += 1
+
+    def hold(self, prompts):
+        """Each prompt on one rank."""
+        wait_until(self.subscribed, "subscriptions")
+        first = 1
+        for number, prompt in enumerate(prompts):
+            events = list(stored_events(prompt, first))
+            first += len(prompt) // BLOCK
+            for start in range(0, len(events), BATCH_EVENTS):
+                self.publish(number % len(self.sockets),
+                             events[start:start + BATCH_EVENTS])
 
     def stop(self):
         self.context.destroy()
@@ -99,12 +109,16 @@ def stored_events(prompt, first):
 
 
 class Bench:
-    def __init__(self, options):
+    """The prompts, whose first `shared` tokens are the same, and bodies."""
+
+    def __init__(self, options, shared=0):
         self.options = options
         chance = random.Random(options.seed)
         size = TOKENS // BLOCK
-        self.prompts = [chance.choices(range(1000, 150000), k=TOKENS)
-                        for _ in range(PROMPTS)]
+        same = chance.choices(range(1000, 150000), k=shared)
+        self.prompts = [
+            same + chance.choices(range(1000, 150000), k=TOKENS - shared)
+            for _ in range(PROMPTS)]
         self.filler = [chance.choices(range(1000, 150000), k=BLOCK * min(
                            size, BLOCKS - start))
                        for start in range(PROMPTS * size, BLOCKS, size)]
@@ -122,17 +136,6 @@ class Bench:
         path.write_text(text)
         self.bodies[label] = path
 
-    def fill(self, nginx, engines, ranks):
-        wait_until(engines.subscribed, "subscriptions")
-        first = 1
-        for number, prompt in enumerate(self.prompts + self.filler):
-            events = list(stored_events(prompt, first))
-            first += len(prompt) // BLOCK
-            for start in range(0, len(events), BATCH_EVENTS):
-                engines.publish(number % ranks,
-                                events[start:start + BATCH_EVENTS])
-        wait_until(lambda: nginx.index_blocks() == [BLOCKS] * 2, "events")
-
     def scenario(self, events, ranks):
         nginx = engines = None
         try:
@@ -143,7 +146,9 @@ class Bench:
                 nginx.register(number,
                                engines.ports[number:][:1] if events else ())
             if events:
-                self.fill(nginx, engines, ranks)
+                engines.hold(self.prompts + self.filler)
+                wait_until(lambda: nginx.index_blocks() == [BLOCKS] * 2,
+                           "events")
             for label in ("512 hashes", "8,192 token ids"):
                 self.measure(nginx, events, ranks, label)
         finally:

@@ -42,9 +42,11 @@ http {{
 
     select_zone selector 64m;
     select_kv_events {events};
+    {upstreams}
 
     server {{
         listen 127.0.0.1:{port} reuseport;
+        {locations}
 
         location / {{
             select_service selector;
@@ -95,15 +97,16 @@ def free_port():
 class Nginx:
     """A server of our own, ended with the scenario."""
 
-    def __init__(self, options, events, processes=2, answer="", turns=None):
+    def __init__(self, options, events, processes=2, answer="", turns=None,
+                 name="nginx", upstreams="", locations=""):
         self.port = free_port()
-        self.run = options.build / "bench" / "run"
+        self.run = options.build / "bench" / "run" / name
         self.run.mkdir(parents=True, exist_ok=True)
         conf = self.run / "nginx.conf"
         conf.write_text(CONF.format(
             build=options.build, run=self.run, port=self.port,
             processes=processes, events="on" if events else "off",
-            answer=answer))
+            answer=answer, upstreams=upstreams, locations=locations))
         self.master = subprocess.Popen(
             [options.nginx, "-p", f"{self.run}/", "-c", conf,
              "-e", self.run / "error.log"], stdin=subprocess.DEVNULL,
@@ -126,11 +129,11 @@ class Nginx:
         response = self.http.getresponse()
         return response.status, response.read().decode()
 
-    def register(self, number, ports=()):
+    def register(self, number, ports=(), endpoint=None):
         """A worker whose ranks publish at these ports, or do not publish."""
         status, text = self.call("POST", "/workers", {
             "worker_id": 1000 + number, "block_size": BLOCK,
-            "endpoint": f"http://engine-{1000 + number}:8000",
+            "endpoint": endpoint or f"http://engine-{1000 + number}:8000",
             "data_parallel_size": len(ports) or 1,
             "kv_events_endpoints": {
                 str(rank): f"tcp://127.0.0.1:{port}"
@@ -142,6 +145,15 @@ class Nginx:
         children = pathlib.Path(f"/proc/{self.master.pid}/task/"
                                 f"{self.master.pid}/children").read_text()
         return ",".join(children.split())
+
+    def cpu(self):
+        """Seconds of CPU time that each worker process has had."""
+        return [time.clock_gettime(~int(pid) << 3 | 2)
+                for pid in self.workers().split(",")]
+
+    def metric(self, name):
+        status = self.call("GET", "/status")[1]
+        return float(re.search(rf"^{name} (\S+)", status, re.M)[1])
 
     def index_blocks(self):
         """Of each worker process."""
