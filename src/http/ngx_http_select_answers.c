@@ -6,6 +6,7 @@
 #include "http/ngx_http_select_api.h"
 #include "http/ngx_http_select_path.h"
 #include "ngx/ngx_http_select_ctx.h"
+#include "ngx/ngx_http_select_text.h"
 
 
 static void ngx_http_select_complain(ngx_http_request_t *r,
@@ -97,11 +98,15 @@ ngx_http_select_fault(ngx_http_select_call_t *call, const sel_fault_t *fault)
 static void
 ngx_http_select_complain(ngx_http_request_t *r, const char *text)
 {
+    ngx_http_select_text_t  line;
+
     static time_t  next;
 
     if (ngx_time() >= next) {
         next = ngx_time() + 60;
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "%s", text);
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "%s",
+                      ngx_http_select_printable(&line, text,
+                                                ngx_strlen(text)));
     }
 }
 

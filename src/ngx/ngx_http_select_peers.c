@@ -6,6 +6,7 @@
 
 #include "ngx/ngx_http_select_names.h"
 #include "ngx/ngx_http_select_peers.h"
+#include "ngx/ngx_http_select_text.h"
 
 
 /* seconds: an address is looked up again, after a failure, and forgotten when
@@ -15,6 +16,11 @@
 #define NGX_HTTP_SELECT_PEER_UNUSED  600
 
 #define NGX_HTTP_SELECT_PEER_NAME    255
+
+/* what is known of a worker at a glance */
+#define NGX_HTTP_SELECT_PEER_NONE     1
+#define NGX_HTTP_SELECT_PEER_ADDRESS  2
+#define NGX_HTTP_SELECT_PEER_NAMED    3
 
 
 /* A worker's endpoint, in the arena of the worker. */
@@ -104,9 +110,22 @@ ngx_http_select_peer(sel_view_worker_t *worker, ngx_log_t *log)
 }
 
 
+ngx_uint_t
+ngx_http_select_routable(sel_view_worker_t *worker, ngx_log_t *log)
+{
+    if (worker->routable == NGX_HTTP_SELECT_PEER_ADDRESS) {
+        return 1;
+    }
+
+    return worker->routable != NGX_HTTP_SELECT_PEER_NONE
+           && ngx_http_select_peer(worker, log) != NULL;
+}
+
+
 static ngx_http_select_endpoint_t *
 ngx_http_select_peer_endpoint(sel_view_worker_t *worker, ngx_log_t *log)
 {
+    ngx_http_select_text_t       text;
     ngx_http_select_endpoint_t  *endpoint;
 
     if (worker->peer != NULL) {
@@ -126,14 +145,18 @@ ngx_http_select_peer_endpoint(sel_view_worker_t *worker, ngx_log_t *log)
 
     if (!endpoint->routable && worker->state == SEL_WORKER_SCHEDULABLE) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "worker %uL is not routable: its endpoint \"%*s\" is "
-                      "not http://host:port",
-                      worker->record.worker_id,
-                      ngx_min(worker->record.endpoint.len, 256),
-                      worker->record.endpoint.data);
+                      "worker %uL is not routable: its endpoint \"%s\" is "
+                      "not http://host:port", worker->record.worker_id,
+                      ngx_http_select_printable(&text,
+                                                worker->record.endpoint.data,
+                                                worker->record.endpoint.len));
     }
 
     worker->peer = endpoint;
+    worker->routable = !endpoint->routable ? NGX_HTTP_SELECT_PEER_NONE
+                       : endpoint->host.len == 0
+                       ? NGX_HTTP_SELECT_PEER_ADDRESS
+                       : NGX_HTTP_SELECT_PEER_NAMED;
 
     return endpoint;
 }
@@ -339,6 +362,7 @@ ngx_http_select_peer_found(void *data, const char *address,
     const char *reason)
 {
     in_addr_t                found;
+    ngx_http_select_text_t   text;
     ngx_http_select_host_t  *host = data;
 
     host->lookup = NULL;
@@ -346,8 +370,9 @@ ngx_http_select_peer_found(void *data, const char *address,
     if (address == NULL) {
         host->next = ngx_time() + NGX_HTTP_SELECT_PEER_RETRY;
         ngx_log_error(NGX_LOG_WARN, ngx_http_select_peers.log, 0,
-                      "no address for the worker endpoint's host \"%V\": %s",
-                      &host->sn.str, reason);
+                      "no address for the worker endpoint's host \"%s\": %s",
+                      ngx_http_select_printable(&text, host->host,
+                                                host->sn.str.len), reason);
         return;
     }
 

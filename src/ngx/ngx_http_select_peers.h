@@ -24,6 +24,10 @@ typedef struct {
 const ngx_http_select_peer_t *ngx_http_select_peer(sel_view_worker_t *worker,
     ngx_log_t *log);
 
+/* Has it one?  As above, but quicker for those with an address. */
+ngx_uint_t ngx_http_select_routable(sel_view_worker_t *worker,
+    ngx_log_t *log);
+
 /* Begins to look up the names of all workers that are new. */
 void ngx_http_select_peers_look(sel_view_t *view, ngx_log_t *log);
 

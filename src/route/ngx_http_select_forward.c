@@ -253,8 +253,8 @@ ngx_http_select_forward_allows(void *data, const sel_view_rank_t *rank)
 
     return (f->who == NGX_HTTP_SELECT_FAILED
             || !ngx_http_select_failing(f->upstream, rank->slot, rank->epoch))
-           && ngx_http_select_peer(rank->worker, f->r->connection->log)
-              != NULL;
+           && ngx_http_select_routable(rank->worker,
+                                       f->r->connection->log);
 }
 
 

@@ -6,6 +6,7 @@
 
 #include "ngx/ngx_http_select_peers.h"
 #include "ngx/ngx_http_select_process.h"
+#include "ngx/ngx_http_select_text.h"
 #include "route/ngx_http_select_failures.h"
 #include "route/ngx_http_select_forward.h"
 #include "route/ngx_http_select_upstream.h"
@@ -94,6 +95,7 @@ static ngx_int_t
 ngx_http_select_peer_get(ngx_peer_connection_t *pc, void *data)
 {
     ngx_int_t                   rc;
+    ngx_http_select_text_t      text;
     ngx_http_select_forward_t  *f = data;
 
     pc->cached = 0;
@@ -101,7 +103,9 @@ ngx_http_select_peer_get(ngx_peer_connection_t *pc, void *data)
     pc->name = &f->r->upstream->upstream->host;
 
     if (f->fault != NULL) {
-        ngx_log_error(NGX_LOG_ERR, pc->log, 0, "%s", f->fault);
+        ngx_log_error(NGX_LOG_ERR, pc->log, 0, "%s",
+                      ngx_http_select_printable(&text, f->fault,
+                                                ngx_strlen(f->fault)));
         return NGX_BUSY;
     }
 
@@ -135,6 +139,7 @@ ngx_http_select_peer_again(ngx_http_select_forward_t *f)
         /* the others have been tried: the last answer stands */
 
         f->open = 0;
+        f->reason = "no_worker";
         return NGX_BUSY;
     }
 
