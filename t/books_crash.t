@@ -17,6 +17,7 @@ use SelCrowd;
 use constant {
     KILLS   => $ENV{SEL_PROCESS_KILLS}
         || ($ENV{TEST_NGINX_WRAP} ? 5 : 40),
+    RELOADS => $ENV{TEST_NGINX_WRAP} ? 5 : 20,
     CLIENTS => 3,
     WORKERS => 3,
     RANKS   => 2,
@@ -469,6 +470,52 @@ subtest 'I2, I3: what a reload keeps' => sub {
     $ng->stop;
     $ng->run;
     $ng->gives('GET /loads', undef, 200, '[]', 'I12: so does a restart');
+    $ng->finish;
+};
+
+
+# Answers get lost where an old process closes its socket, so a client asks
+# again, and frees by the id.
+
+subtest 'I2: bookings while reloading' => sub {
+    my $ng = SelBooks->new(name => 'reloads')->run;
+    $ng->register($_) for 1 .. 2;
+    $ng->book('stays', 2, hashed(3), effective_prefill_tokens => 5);
+
+    my $crowd = SelCrowd->start(map { my $who = $_; sub {
+        my ($go_on) = @_;
+        my %seen;
+
+        for (my $n = 1; $go_on->(); $n++) {
+            my $made = $ng->post('/select_and_reserve', {
+                selection_id => "$who-$n", token_ids => [ $n .. $n + 15 ],
+                allowed_worker_ids => [1] })->status;
+            my $freed = 0;
+            $freed = $ng->delete("/reservations/$who-$n")->status
+                while $freed == 0;
+            $seen{"$made $freed"}++;
+        }
+
+        return \%seen;
+    } } 1 .. 2);
+
+    $ng->reload for 1 .. RELOADS;
+
+    for my $seen ($crowd->stop) {
+        note join ', ', map { "$_: $seen->{$_}" } sort keys %$seen;
+        cmp_ok $seen->{'200 200'} // 0, '>=', RELOADS,
+            'bookings go on while processes come and go';
+
+        # Lost answers to a booking that was made or not, or to a free.
+        is join(', ', grep { !/^(?:200 200|200 404|0 200|0 404)$/ }
+            sort keys %$seen), '', 'and each is an answer to be expected';
+    }
+
+    $ng->meet;
+    $ng->loads_are('1/0 0 0 0, 2/0 5 3 1', 'the books are those of before');
+    is $ng->metric('select_reservations'), 1, 'with one reservation';
+    $ng->ok_status('DELETE /reservations/stays');
+    is $ng->metric('select_reservation_edges'), 0, 'and nothing behind it';
     $ng->finish;
 };
 

@@ -24,7 +24,7 @@ my @lines = <$pipe>;
 my $agree = close $pipe;
 
 note $_ for @lines;
-ok $agree, "$ops operations agree with the model"
+ok $agree, "D15: $ops operations agree with the model"
     or diag join '', @lines[ -3 .. -1 ];
 
 $ng->meet;

@@ -649,6 +649,31 @@ subtest 'D3: a worker goes in the midst of bookings' => sub {
 };
 
 
+subtest 'D12, D16: what each process books is one sum' => sub {
+    $ng->afresh(1);
+
+    my ($one, $two) = $ng->clients;
+    my $sum = 0;
+
+    for my $n (1 .. 20) {
+        my @prompt = (worker_id => 1, hashed([ 1, 100 + $n ],
+            isl_tokens => 100));
+
+        is $one->post('/reservations', { selection_id => "one-$n", @prompt,
+            effective_prefill_tokens => $n })->status, 201, "$n here";
+        is $two->post('/reservations', { selection_id => "two-$n", @prompt,
+            effective_prefill_tokens => 1 })->status, 201, "$n there";
+        $sum += $n + 1;
+    }
+    $ng->loads_are("1/0 $sum 21 40", 'all of it, what is shared once');
+
+    is join(' ', map { ($two->delete("/reservations/one-$_")->status,
+        $one->delete("/reservations/two-$_")->status) } 1 .. 20),
+        join(' ', (200) x 40), 'each ends in the other process';
+    $ng->loads_are('1/0 0 0 0', 'nothing is left in either');
+};
+
+
 subtest 'D19: each way to book counts alike' => sub {
     $ng->afresh(1, 2, 3);
 

@@ -844,8 +844,17 @@ subtest 'E7: busy or not' => sub {
 };
 
 
-subtest 'R11, R12: clients that go away' => sub {
+subtest 'D1, R11, R12: clients that go away' => sub {
     $ng->afresh(1);
+
+    my $gone = $ng->connection;
+    is $gone->post('/reservations', on_one('d1', 3))->status, 201,
+        'D1: booked over a connection that ends';
+    $gone->close;
+    $ng->loads_are('1/0 0 3 1', 'D1: it is what it was');
+    $ng->ok_status('DELETE /reservations/d1', undef,
+        'D1: freed over another connection');
+    $ng->loads_are('1/0 0 0 0', 'D1: the worker is idle');
 
     for my $n (1 .. 20) {
         books(on_one("r$n", 2), "booked $n");

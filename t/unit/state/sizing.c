@@ -1,7 +1,7 @@
 /*
- * docs/zone.md tells how large a zone must be.  The formulas and numbers are
- * read from its tables and compared with what a zone really takes.  Without it
- * the page could promise room that is not there.
+ * docs/zone.md tells what a record takes.  Its formulas are read from the page
+ * and compared with what records really take.  Without it the page could
+ * promise room that is not there.
  */
 
 #include <stdarg.h>
@@ -10,196 +10,17 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include "books_test.h"
+#include "zone_page.h"
 
 
-#define DOCUMENT  "docs/zone.md"
-#define LINE      2048
-#define COLUMNS   6
-#define ZONE      ((size_t) 32 << 20)
-#define FAMILY    40
-#define BIG_ID    1000
-
-/* variables of formulas, ended by a name that is NULL */
-#define with(...)  ((value_t[]) { __VA_ARGS__, { NULL, 0 } })
-#define nothing    ((value_t[]) { { NULL, 0 } })
-
-
-typedef struct {
-    const char  *name;
-    uint64_t     value;
-} value_t;
-
-
-typedef struct {
-    char         line[LINE];
-    char        *cells[COLUMNS];
-    uint32_t     n;
-} row_t;
+#define ZONE    ((size_t) 32 << 20)
+#define FAMILY  40
+#define BIG_ID  1000
 
 
 static test_t    test;
 static rank_t    ranks[FAMILY];
 static uint64_t  chunks;                /* free before what is measured */
-
-
-/* The columns of the next line that has some; false at the end. */
-static bool
-next_row(FILE *file, row_t *row)
-{
-    char  *p, *end;
-
-    while (fgets(row->line, LINE, file) != NULL) {
-
-        if (strncmp(row->line, "| ", 2) != 0) {
-            continue;
-        }
-
-        row->n = 0;
-
-        for (p = row->line + 2; row->n < COLUMNS; p = end + 3) {
-            end = strstr(p, " |");
-
-            if (end == NULL) {
-                break;
-            }
-
-            *end = '\0';
-            row->cells[row->n++] = p;
-
-            if (end[2] != ' ') {
-                break;
-            }
-        }
-
-        return true;
-    }
-
-    return false;
-}
-
-
-/* The first row whose first column is this, or begins with it and a colon, of
-   the table of formulas or another one. */
-static void
-find_row(row_t *row, const char *name, bool formulas)
-{
-    FILE   *file;
-    size_t  len;
-
-    len = strlen(name);
-    file = fopen(DOCUMENT, "r");
-    assert_non_null(file);
-
-    while (next_row(file, row)) {
-
-        if ((strncmp(row->cells[1], "256 x ", 6) == 0) == formulas
-            && strncmp(row->cells[0], name, len) == 0
-            && (row->cells[0][len] == '\0' || row->cells[0][len] == ':'))
-        {
-            (void) fclose(file);
-            return;
-        }
-    }
-
-    fail_msg("%s has no row \"%s\"", DOCUMENT, name);
-}
-
-
-/* A number like 65,535, and where it ends. */
-static uint64_t
-number(const char *p, const char **end)
-{
-    uint64_t  n;
-
-    if (*p < '0' || *p > '9') {
-        fail_msg("%s: no number at \"%s\"", DOCUMENT, p);
-    }
-
-    for (n = 0; (*p >= '0' && *p <= '9')
-                || (*p == ',' && p[1] >= '0' && p[1] <= '9'); p++)
-    {
-        n = *p == ',' ? n : n * 10 + (uint64_t) (*p - '0');
-    }
-
-    *end = p;
-
-    return n;
-}
-
-
-/* The number behind some words in one of a row's columns. */
-static uint64_t
-number_after(const row_t *row, uint32_t column, const char *words)
-{
-    const char  *p, *end;
-
-    assert_true(column < row->n);
-    p = strstr(row->cells[column], words);
-
-    if (p == NULL) {
-        fail_msg("%s: \"%s\" has no \"%s\"", DOCUMENT, row->cells[0], words);
-    }
-
-    return number(p + strlen(words), &end);
-}
-
-
-static uint64_t
-value_of(const char *name, size_t len, const value_t *values)
-{
-    for ( /* void */ ; values->name != NULL; values++) {
-
-        if (strlen(values->name) == len
-            && memcmp(values->name, name, len) == 0)
-        {
-            return values->value;
-        }
-    }
-
-    fail_msg("%s: what is \"%.*s\"?", DOCUMENT, (int) len, name);
-
-    return 0;
-}
-
-
-/* "256 x 4", or "256 x (1 + names / 248)" with each quotient rounded up. */
-static uint64_t
-formula(const char *name, const value_t *values)
-{
-    row_t        row;
-    size_t       len;
-    uint64_t     unit, sum, value, each;
-    const char  *p;
-
-    find_row(&row, name, true);
-    unit = number(row.cells[1], &p);
-    assert_memory_equal(p, " x ", 3);
-    p += 3;
-    p += *p == '(';
-    sum = 0;
-
-    for ( /* void */ ; ; p += 3) {
-
-        if (*p >= '0' && *p <= '9') {
-            sum += number(p, &p);
-
-        } else {
-            len = strspn(p, "abcdefghijklmnopqrstuvwxyz");
-            value = value_of(p, len, values);
-            assert_memory_equal(p + len, " / ", 3);
-            each = number(p + len + 3, &p);
-            sum += (value + each - 1) / each;
-        }
-
-        if (strncmp(p, " + ", 3) != 0) {
-            break;
-        }
-    }
-
-    assert_true(*p == '\0' || *p == ')');
-
-    return unit * sum;
-}
 
 
 static int
@@ -327,26 +148,6 @@ id_of(uint32_t i, uint32_t len)
     (void) snprintf(id, sizeof(id), "%0*u", (int) len, i);
 
     return (sel_str_t) { len, (const uint8_t *) id };
-}
-
-
-/* What an id counts in a row's formula. */
-static uint64_t
-id_counts(const char *name, uint32_t len)
-{
-    row_t  row;
-
-    find_row(&row, name, true);
-
-    return len > number_after(&row, 2, "id above ") ? len : 0;
-}
-
-
-static uint64_t
-booking_needs(uint32_t blocks, uint32_t own, uint32_t id)
-{
-    return formula("booking", with({ "blocks", blocks }, { "own", own },
-                   { "id", id_counts("booking", id) }));
 }
 
 
@@ -493,167 +294,6 @@ test_pending(void **state)
 }
 
 
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-
-/* The highest power of two that is not above. */
-static uint64_t
-power(uint64_t n)
-{
-    while ((n & (n - 1)) != 0) {
-        n &= n - 1;
-    }
-
-    return n;
-}
-
-
-/* The part before the chunks, by the first table. */
-static uint64_t
-fixed_part(size_t size, uint64_t *slots)
-{
-    row_t     row;
-    uint64_t  sum;
-
-    find_row(&row, "header", false);
-    sum = number_after(&row, 2, "") * 1024;
-
-    find_row(&row, "process table", false);
-    sum += number_after(&row, 2, "") * 1024;
-
-    find_row(&row, "rank slots", false);
-    *slots = least(size / number_after(&row, 1, "size / "),
-                   number_after(&row, 1, "at most "));
-    sum += *slots * number_after(&row, 2, "");
-
-    find_row(&row, "look-up tables of the catalog", false);
-    sum += power(least(size / (number_after(&row, 1, "one entry for ")
-                               * 1024),
-                       number_after(&row, 1, "at most ")))
-           * number_after(&row, 2, "");
-
-    find_row(&row, "look-up tables of the books", false);
-    sum += power(size / (number_after(&row, 1, "one entry for ") * 1024))
-           * number_after(&row, 2, "");
-
-    find_row(&row, "decision log", false);
-
-    return sum + size / number_after(&row, 1, "1/");
-}
-
-
-static void
-test_fixed_part(void **state)
-{
-    static const size_t  sizes[] = {
-        SEL_ZONE_MIN_SIZE, 1 << 20, 1040384, 16 << 20, 100000000, 128 << 20,
-        (size_t) 1 << 30, (size_t) 3 << 30
-    };
-
-    uint32_t     i;
-    uint64_t     slots, used, promised;
-    sel_zone_t   zone;
-
-    for (i = 0; i < sel_countof(sizes); i++) {
-        state_shared(&zone, sizes[i]);
-        promised = fixed_part(sizes[i], &slots);
-        used = (uint64_t) (zone.chunks - (uint8_t *) zone.header);
-
-        assert_int_equal(zone.n_slots, slots);
-
-        if (used < promised - 64 || used > promised + 512) {
-            fail_msg("zone of %zu bytes: %" PRIu64 " before the chunks, not "
-                     "%" PRIu64, sizes[i], used, promised);
-        }
-
-        state_shared_free(&zone);
-    }
-}
-
-
-/* A number of the table of sizes: its digits, as far as they are there. */
-static void
-expect_near(const row_t *row, uint32_t column, double value)
-{
-    char    *end, text[32];
-    size_t   i, n;
-    double   told, step;
-
-    assert_true(column < row->n);
-
-    for (i = 0, n = 0; row->cells[column][i] != '\0' && n < 31; i++) {
-
-        if (row->cells[column][i] != ',') {
-            text[n++] = row->cells[column][i];
-        }
-    }
-
-    text[n] = '\0';
-    told = strtod(text, &end);
-    assert_ptr_not_equal(end, text);
-
-    /* rounded to what is written, or by a hundredth */
-
-    step = strchr(text, '.') != NULL && strchr(text, '.') < end ? 0.05 : 0.5;
-    step = step > value / 100 ? step : value / 100;
-
-    if (fabs(told - value) > step) {
-        fail_msg("%s, %s: \"%s\", not %.1f", DOCUMENT, row->cells[0],
-                 row->cells[column], value);
-    }
-}
-
-
-static void
-test_table_of_sizes(void **state)
-{
-    row_t        row;
-    FILE        *file;
-    size_t       size;
-    uint32_t     n;
-    double       left;
-    sel_zone_t   zone;
-    const char  *unit;
-
-    n = 0;
-    file = fopen(DOCUMENT, "r");
-    assert_non_null(file);
-
-    while (next_row(file, &row)) {
-
-        if (row.n != 6 || row.cells[0][0] < '0' || row.cells[0][0] > '9') {
-            continue;
-        }
-
-        n++;
-        size = number(row.cells[0], &unit);
-        assert_true(*unit == 'm' || *unit == 'g');
-        size <<= *unit == 'm' ? 20 : 30;
-
-        /* nginx has 24 bytes for each page, and some more, in whole pages */
-
-        size -= (size / 4096 * 24 + 512 + 4095) / 4096 * 4096;
-        state_shared(&zone, size);
-        left = (double) zone.n_chunks * SEL_CHUNK_SIZE;
-
-        expect_near(&row, 1, zone.n_slots);
-        expect_near(&row, 2, ((double) size - left) / (1 << 20));
-        expect_near(&row, 3, left / (1 << 20));
-        expect_near(&row, 4, left / 1280);
-        expect_near(&row, 5, left / (double) booking_needs(512, 512, 36));
-
-        state_shared_free(&zone);
-    }
-
-    assert_int_equal(fclose(file), 0);
-    assert_true(n >= 5);
-}
-
-
 /* As many bookings of 512 blocks as promised are really made. */
 static void
 test_full(void **state)
@@ -684,33 +324,6 @@ test_full(void **state)
 }
 
 
-/* The examples in the text. */
-static void
-test_examples(void **state)
-{
-    char    line[LINE], *p;
-    FILE   *file;
-    bool    found;
-
-    assert_int_equal(formula("worker", with({ "ranks", 20 },
-                                            { "settings", 700 })), 1280);
-    assert_int_equal(booking_needs(512, 512, 36), 9216);
-    assert_int_equal(booking_needs(512, 256, 36), 7168);
-
-    found = false;
-    file = fopen(DOCUMENT, "r");
-    assert_non_null(file);
-
-    while (fgets(line, LINE, file) != NULL) {
-        p = strstr(line, "9,216 bytes alone and 7,168");
-        found = found || p != NULL;
-    }
-
-    assert_int_equal(fclose(file), 0);
-    assert_true(found);
-}
-
-
 int
 main(void)
 {
@@ -725,10 +338,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_bookings_within, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pending, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-        cmocka_unit_test(test_fixed_part),
-        cmocka_unit_test(test_table_of_sizes),
-        cmocka_unit_test(test_examples)
+        cmocka_unit_test_setup_teardown(test_full, setup, teardown)
     };
 
     return cmocka_run_group_tests_name("sizing", tests, NULL, NULL);
