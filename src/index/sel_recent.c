@@ -1,57 +1,41 @@
 /*
- * All prompts live equally long, so what was stored first is due first: they
- * stand in a queue.  A block may be in several of them; a table counts in how
- * many, by owner and hash, and with the last one the block goes.  So storing
- * again puts a block off without touching what is queued.
+ * A table has, for each block that an owner is believed to hold, the tick in
+ * which that ends.  Each such block stands once in a wheel of ticks, in the
+ * one that was its end when it got there.  Storing again only writes a later
+ * end in the table; when the wheel comes to the block, it is put where its end
+ * is now, or removed.  So a prompt that is booked again and again costs a look
+ * at the table for each block, and no memory.
  *
- * An owner that is retired leaves its prompts in the queue.  They only count
- * down when their time comes, whoever has the number then.
+ * Ends beyond the wheel wait in its last tick and are looked at again then.
+ * Owners have a life: what was believed of an earlier one only leaves the
+ * table when its time comes, whoever has the number then.
  */
 
 #include "core/sel_hash.h"
 #include "core/sel_random.h"
-#include "index/sel_mix.h"
-#include "index/sel_recent.h"
-#include "index/sel_table.h"
+#include "index/sel_recent_impl.h"
 
 
-#define SEL_RECENT_GRAIN  100000000ull      /* of times, nanoseconds */
-#define SEL_RECENT_BATCH  64                /* removed together */
-
-
-typedef struct sel_recent_prompt_s  sel_recent_prompt_t;
-
-struct sel_recent_prompt_s {
-    sel_recent_prompt_t  *next;
-    uint64_t              until;
-    size_t                size;         /* of this block of memory */
-    uint64_t              worker_id;
-    uint32_t              partition;
-    uint32_t              dp_rank;
-    uint32_t              n;            /* blocks that are still to go */
+/* A prompt on its way in, a batch at a time. */
+typedef struct {
     uint16_t              owner;
-    uint64_t              external[];
-};
+    uint32_t              life;
+    uint32_t              end;          /* tick */
+    bool                  begun;        /* there is a batch before */
+    uint64_t              before;       /* its last external hash */
+    uint64_t              external[SEL_RECENT_BATCH];
+    uint64_t              keys[SEL_RECENT_BATCH];
+} sel_recent_run_t;
 
 
-struct sel_recent_s {
-    sel_index_t          *index;
-    sel_memory_t          memory;
-    sel_mix_t             mix;
-    sel_table_t           counts;       /* (owner, external hash) -> prompts */
-    sel_recent_prompt_t  *first;
-    sel_recent_prompt_t  *last;
-};
-
-
-static bool sel_recent_count(sel_recent_t *recent,
-    const sel_recent_prompt_t *prompt, uint32_t i);
-static uint32_t sel_recent_forget(sel_recent_t *recent,
-    sel_recent_prompt_t *prompt, uint32_t budget);
-static bool sel_recent_owned(const sel_recent_t *recent,
-    const sel_recent_prompt_t *prompt);
-static uint64_t sel_recent_key(const sel_recent_t *recent, uint16_t owner,
-    uint64_t external);
+static bool sel_recent_owners(sel_recent_t *recent, uint16_t owner);
+static sel_index_result_t sel_recent_batch(sel_recent_t *recent,
+    sel_recent_run_t *run, const uint64_t *blocks, uint32_t n);
+static bool sel_recent_renew(sel_recent_t *recent, uint64_t key,
+    uint32_t end);
+static sel_index_result_t sel_recent_add(sel_recent_t *recent,
+    const sel_recent_run_t *run, const uint64_t *blocks, uint32_t from,
+    uint32_t to);
 
 
 sel_recent_t *
@@ -79,7 +63,7 @@ sel_recent_create(sel_index_t *index, size_t max_bytes, uint64_t seed)
     recent->mix.times[0] = sel_random_u64(&random) | 1;
     recent->mix.times[1] = sel_random_u64(&random) | 1;
 
-    sel_table_init(&recent->counts, SEL_TABLE_NARROW);
+    sel_table_init(&recent->ends, SEL_TABLE_NARROW);
 
     return recent;
 }
@@ -88,20 +72,24 @@ sel_recent_create(sel_index_t *index, size_t max_bytes, uint64_t seed)
 void
 sel_recent_destroy(sel_recent_t *recent)
 {
-    sel_memory_t          memory;
-    sel_recent_prompt_t  *prompt;
+    uint32_t             i;
+    sel_memory_t         memory;
+    sel_recent_chunk_t  *chunk;
 
     if (recent == NULL) {
         return;
     }
 
-    while (recent->first != NULL) {
-        prompt = recent->first;
-        recent->first = prompt->next;
-        sel_memory_free(&recent->memory, prompt, prompt->size);
+    for (i = 0; i < SEL_RECENT_TICKS; i++) {
+        while ((chunk = recent->wheel[i]) != NULL) {
+            recent->wheel[i] = chunk->next;
+            sel_memory_free(&recent->memory, chunk, sizeof(*chunk));
+        }
     }
 
-    sel_table_reset(&recent->counts, &recent->memory);
+    sel_table_reset(&recent->ends, &recent->memory);
+    sel_memory_free(&recent->memory, recent->owners,
+                    recent->n_owners * sizeof(*recent->owners));
 
     memory = recent->memory;
     sel_memory_free(&memory, recent, sizeof(*recent));
@@ -112,12 +100,10 @@ sel_index_result_t
 sel_recent_store(sel_recent_t *recent, uint16_t owner, const uint64_t *blocks,
     uint32_t n, uint64_t until)
 {
-    size_t                size;
-    uint32_t              i, dp_rank, partition;
-    uint64_t              worker_id;
-    sel_index_change_t    change;
-    sel_index_result_t    rc;
-    sel_recent_prompt_t  *prompt;
+    uint32_t            from, size, partition, dp_rank;
+    uint64_t            worker_id;
+    sel_recent_run_t    run;
+    sel_index_result_t  rc;
 
     if (!sel_index_owner_key(recent->index, owner, &partition, &worker_id,
                              &dp_rank))
@@ -125,160 +111,176 @@ sel_recent_store(sel_recent_t *recent, uint16_t owner, const uint64_t *blocks,
         return SEL_INDEX_NO_SUCH_OWNER;
     }
 
-    size = sizeof(*prompt) + n * sizeof(uint64_t);
-    prompt = n != 0 ? sel_memory_resize(&recent->memory, NULL, 0, size) : NULL;
-
-    if (prompt == NULL) {
-        return n != 0 ? SEL_INDEX_FULL : SEL_INDEX_OK;
+    if (n == 0) {
+        return SEL_INDEX_OK;
     }
 
-    prompt->size = size;
-    prompt->owner = owner;
-    prompt->partition = partition;
-    prompt->worker_id = worker_id;
-    prompt->dp_rank = dp_rank;
-    prompt->until = until + SEL_RECENT_GRAIN - 1;
-    prompt->until -= prompt->until % SEL_RECENT_GRAIN;
-
-    sel_hash_chain(blocks, n, SEL_HASH_SEED, prompt->external);
-
-    for (i = 0; i < n && sel_recent_count(recent, prompt, i); i++) {
-        prompt->n++;
+    if (!sel_recent_owners(recent, owner)) {
+        return SEL_INDEX_FULL;
     }
 
-    if (recent->first == NULL) {
-        recent->first = prompt;
+    run.owner = owner;
+    run.life = sel_recent_owner(recent, owner)->life;
+    run.end = (uint32_t) ((until + SEL_RECENT_GRAIN - 1) / SEL_RECENT_GRAIN);
+    run.begun = false;
 
-    } else {
-        recent->last->next = prompt;
+    for (from = 0; from < n; from += size) {
+        size = n - from < SEL_RECENT_BATCH ? n - from : SEL_RECENT_BATCH;
+        rc = sel_recent_batch(recent, &run, blocks + from, size);
+
+        if (rc != SEL_INDEX_OK) {
+            return rc;
+        }
+
+        run.begun = true;
+        run.before = run.external[size - 1];
     }
 
-    recent->last = prompt;
+    return SEL_INDEX_OK;
+}
 
-    change = (sel_index_change_t) {
-        .kind = SEL_INDEX_STORED, .tier = SEL_TIER_DEVICE, .owner = owner,
-        .n = prompt->n, .external = prompt->external, .block = blocks
-    };
 
-    rc = sel_index_apply(recent->index, &change);
+/* Makes sure that there is a place for an owner. */
 
-    return prompt->n == n ? rc : SEL_INDEX_FULL;
+static bool
+sel_recent_owners(sel_recent_t *recent, uint16_t owner)
+{
+    void      *p;
+    uint32_t   n;
+
+    if (owner < recent->n_owners) {
+        return true;
+    }
+
+    n = recent->n_owners == 0 ? 16 : recent->n_owners;
+
+    while (n <= owner) {
+        n *= 2;
+    }
+
+    p = sel_memory_resize(&recent->memory, recent->owners,
+                          recent->n_owners * sizeof(*recent->owners),
+                          n * sizeof(*recent->owners));
+    if (p == NULL) {
+        return false;
+    }
+
+    recent->owners = p;
+    recent->n_owners = n;
+
+    return true;
+}
+
+
+/* Renews what is known of a batch and stores each run of what is not. */
+
+static sel_index_result_t
+sel_recent_batch(sel_recent_t *recent, sel_recent_run_t *run,
+    const uint64_t *blocks, uint32_t n)
+{
+    uint32_t             i, from;
+    uint64_t             external;
+    sel_index_result_t   rc;
+    sel_recent_block_t   block;
+
+    block = (sel_recent_block_t) { .owner = run->owner, .life = run->life };
+    external = run->before;
+
+    for (i = 0; i < n; i++) {
+        external = i == 0 && !run->begun
+                   ? blocks[0]
+                   : sel_hash_chain_next(external, blocks[i], SEL_HASH_SEED);
+
+        block.external = external;
+        run->external[i] = external;
+        run->keys[i] = sel_recent_key(recent, &block);
+        sel_table_prefetch(&recent->ends, run->keys[i], SEL_TABLE_NARROW, 2);
+    }
+
+    for (i = 0, from = 0; i < n; i++) {
+
+        if (!sel_recent_renew(recent, run->keys[i], run->end)) {
+            continue;
+        }
+
+        rc = sel_recent_add(recent, run, blocks, from, i);
+
+        if (rc != SEL_INDEX_OK) {
+            return rc;
+        }
+
+        from = i + 1;
+    }
+
+    return sel_recent_add(recent, run, blocks, from, n);
 }
 
 
 static bool
-sel_recent_count(sel_recent_t *recent, const sel_recent_prompt_t *prompt,
-    uint32_t i)
+sel_recent_renew(sel_recent_t *recent, uint64_t key, uint32_t end)
 {
-    uint64_t     key;
     sel_slot_t  *slot;
 
-    key = sel_recent_key(recent, prompt->owner, prompt->external[i]);
-    slot = sel_table_find(&recent->counts, key, SEL_TABLE_NARROW);
+    slot = sel_table_find(&recent->ends, key, SEL_TABLE_NARROW);
 
     if (slot == NULL) {
-
-        if (!sel_table_reserve(&recent->counts, &recent->memory)) {
-            return false;
-        }
-
-        slot = sel_table_insert(&recent->counts, key);
+        return false;
     }
 
-    slot->value++;
+    if (slot->value < end) {
+        slot->value = end;
+    }
 
     return true;
 }
 
 
-bool
-sel_recent_expire(sel_recent_t *recent, uint64_t now, uint32_t budget)
+/* Blocks from .. to - 1 of a batch are new. */
+
+static sel_index_result_t
+sel_recent_add(sel_recent_t *recent, const sel_recent_run_t *run,
+    const uint64_t *blocks, uint32_t from, uint32_t to)
 {
-    sel_recent_prompt_t  *prompt;
-
-    while ((prompt = recent->first) != NULL && prompt->until <= now) {
-
-        if (budget == 0) {
-            return false;
-        }
-
-        budget -= sel_recent_forget(recent, prompt, budget);
-
-        if (prompt->n == 0) {
-            recent->first = prompt->next;
-            sel_memory_free(&recent->memory, prompt, prompt->size);
-        }
-    }
-
-    (void) sel_table_settle(&recent->counts, &recent->memory, SEL_TABLE_STEP);
-
-    return true;
-}
-
-
-/* From the end of the prompt on: what remains of it is of use. */
-
-static uint32_t
-sel_recent_forget(sel_recent_t *recent, sel_recent_prompt_t *prompt,
-    uint32_t budget)
-{
-    uint32_t             i, n;
-    uint64_t             external, gone[SEL_RECENT_BATCH];
-    sel_slot_t          *slot;
+    uint32_t             i;
     sel_index_change_t   change;
+    sel_recent_block_t   block;
 
-    n = 0;
-
-    for (i = 0;
-         i < budget && i < SEL_RECENT_BATCH && prompt->n != 0;
-         i++)
-    {
-        external = prompt->external[--prompt->n];
-        slot = sel_table_find(&recent->counts,
-                              sel_recent_key(recent, prompt->owner, external),
-                              SEL_TABLE_NARROW);
-
-        if (--slot->value == 0) {
-            sel_table_delete(&recent->counts, slot);
-            gone[n++] = external;
-        }
+    if (from == to) {
+        return SEL_INDEX_OK;
     }
 
-    if (!sel_recent_owned(recent, prompt)) {
-        return i;
-    }
+    block = (sel_recent_block_t) { .owner = run->owner, .life = run->life };
 
     change = (sel_index_change_t) {
-        .kind = SEL_INDEX_REMOVED, .tier = SEL_TIER_DEVICE,
-        .owner = prompt->owner, .n = n, .external = gone
+        .kind = SEL_INDEX_STORED, .tier = SEL_TIER_DEVICE,
+        .owner = run->owner, .has_parent = from != 0 || run->begun,
+        .parent = from != 0 ? run->external[from - 1] : run->before,
+        .n = to - from, .external = run->external + from,
+        .block = blocks + from
     };
 
-    (void) sel_index_apply(recent->index, &change);
+    i = from;
 
-    return i;
-}
+    if (sel_index_apply(recent->index, &change) == SEL_INDEX_OK) {
 
+        for ( /* void */ ; i < to; i++) {
+            block.external = run->external[i];
 
-/* Has the owner's number still the same rank? */
+            if (!sel_recent_put(recent, &block, run->end)) {
+                break;
+            }
+        }
+    }
 
-static bool
-sel_recent_owned(const sel_recent_t *recent,
-    const sel_recent_prompt_t *prompt)
-{
-    uint32_t  dp_rank, partition;
-    uint64_t  worker_id;
+    if (i == to) {
+        return SEL_INDEX_OK;
+    }
 
-    return sel_index_owner_key(recent->index, prompt->owner, &partition,
-                               &worker_id, &dp_rank)
-           && partition == prompt->partition
-           && worker_id == prompt->worker_id && dp_rank == prompt->dp_rank;
-}
+    /* what nobody would forget is not to be there */
 
+    sel_recent_remove(recent, &block, run->external + i, to - i);
 
-static uint64_t
-sel_recent_key(const sel_recent_t *recent, uint16_t owner, uint64_t external)
-{
-    return sel_mix(&recent->mix, sel_mix(&recent->mix, owner) ^ external);
+    return SEL_INDEX_FULL;
 }
 
 

@@ -309,7 +309,7 @@ ngx_http_select_process_rung(void *data)
                       "no memory to read the worker catalog");
     }
 
-    sel_learn(service);
+    (void) sel_learn(service);
 
     if (p->routes) {
         ngx_http_select_peers_look(&service->view, p->log);
@@ -396,9 +396,15 @@ ngx_http_select_process_tick(ngx_event_t *ev)
 static void
 ngx_http_select_process_sweep(ngx_event_t *ev)
 {
-    if (!sel_index_sweep(ngx_http_select_process.service.index,
-                         NGX_HTTP_SELECT_SWEEP))
-    {
+    bool            done;
+    sel_service_t  *service;
+
+    service = &ngx_http_select_process.service;
+
+    done = sel_index_sweep(service->index, NGX_HTTP_SELECT_SWEEP);
+    done &= sel_learn(service);
+
+    if (!done) {
         ngx_post_event(ev, &ngx_posted_next_events);
     }
 }

@@ -7,7 +7,7 @@
 /* decisions applied at once */
 #define SEL_LEARN_BATCH   64
 
-/* recorded blocks forgotten with each look-up, at most */
+/* blocks forgotten with each look-up, at most, beside twice those learned */
 #define SEL_LEARN_FORGET  1024
 
 
@@ -16,19 +16,20 @@ static void sel_learn_decision(sel_service_t *service,
     const sel_decision_t *decision);
 
 
-void
+bool
 sel_learn(sel_service_t *service)
 {
-    uint32_t         i, n;
+    uint32_t         i, n, budget;
     uint64_t         lost;
     sel_learn_t     *learn;
     sel_decision_t   decisions[SEL_LEARN_BATCH];
 
     learn = &service->learn;
     lost = 0;
+    budget = SEL_LEARN_FORGET;
 
     if (learn->recent == NULL) {
-        return;
+        return true;
     }
 
     if (sel_decisions_head(service->zone) != learn->at
@@ -41,6 +42,7 @@ sel_learn(sel_service_t *service)
 
             for (i = 0; i < n; i++) {
                 sel_learn_decision(service, &decisions[i]);
+                budget += 2 * decisions[i].n_hashes;
             }
 
         } while (n != 0);
@@ -50,7 +52,7 @@ sel_learn(sel_service_t *service)
         sel_count(service->zone, SEL_COUNT_DECISIONS_LOST, lost);
     }
 
-    (void) sel_recent_expire(learn->recent, sel_clock_ns(), SEL_LEARN_FORGET);
+    return sel_recent_expire(learn->recent, sel_clock_ns(), budget);
 }
 
 

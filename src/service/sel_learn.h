@@ -11,8 +11,11 @@
 #include "service/sel_service.h"
 
 
-/* Applies what was decided since the last time, and forgets what is old. */
-void sel_learn(sel_service_t *service);
+/*
+ * Applies what was decided since the last time, and forgets what is old, as
+ * much as was learned and somewhat more; true when nothing more is due.
+ */
+bool sel_learn(sel_service_t *service);
 
 /* Has so much been decided that other processes should be told? */
 bool sel_learn_due(sel_service_t *service);

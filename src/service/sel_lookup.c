@@ -31,7 +31,7 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
         return false;
     }
 
-    sel_learn(service);
+    (void) sel_learn(service);
 
     if (!sel_lookup_room(s, sel_index_owner_limit(service->index))) {
         return sel_fault_memory(fault);

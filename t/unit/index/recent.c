@@ -174,18 +174,21 @@ test_budget(void **state)
     assert_false(sel_recent_expire(recent, 100 * MS, 0));
     assert_int_equal(held(), LONG + 10);
 
+    /* of one time, what was stored last goes first */
+
+    assert_false(sel_recent_expire(recent, 100 * MS, 4));
+    assert_int_equal(hits(two), 1);
+    assert_false(sel_recent_expire(recent, 100 * MS, 1));
+    assert_int_equal(hits(two), 0);
+
     for (left = LONG, i = 1; left > i; left -= i, i += 37) {
         assert_false(sel_recent_expire(recent, 100 * MS, i));
         assert_int_equal(hits_of(one, blocks, LONG), left - i);
-        assert_int_equal(held(), left - i + 10);
+        assert_int_equal(held(), left - i + 5);
         assert_null(sel_index_check(index_));
     }
 
-    assert_false(sel_recent_expire(recent, 100 * MS, left));
-    assert_int_equal(held(), 10);
-    assert_false(sel_recent_expire(recent, 100 * MS, 4));
-    assert_int_equal(hits(two), 1);
-    assert_true(sel_recent_expire(recent, 100 * MS, 1));
+    assert_true(sel_recent_expire(recent, 100 * MS, left));
     assert_int_equal(hits(one), 5);
     assert_int_equal(held(), 5);
 }

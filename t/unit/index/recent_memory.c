@@ -35,7 +35,7 @@ test_limit(void **state)
     uint64_t            base, max, blocks[40];
     sel_index_result_t  rc;
 
-    max = 20000;
+    max = 60000;
     sel_recent_destroy(recent);
     assert_null(sel_recent_create(index_, 8, 9));
     recent = sel_recent_create(index_, max, 9);

@@ -282,7 +282,7 @@ test_no_room(void **state)
     uint32_t  i;
 
     sel_recent_destroy(b.service.learn.recent);
-    b.service.learn.recent = sel_recent_create(b.service.index, 4096, 1);
+    b.service.learn.recent = sel_recent_create(b.service.index, 40000, 1);
     assert_non_null(b.service.learn.recent);
 
     for (i = 0; sel_counted(&zone, SEL_COUNT_DECISIONS_REFUSED) == 0; i++) {
