@@ -2,7 +2,7 @@
  * The module's tables and life cycle: the only file that knows all rooms.
  */
 
-#include "conf/ngx_http_select_conf.h"
+#include "conf/ngx_http_select_routing.h"
 #include "http/ngx_http_select_api.h"
 #include "ngx/ngx_http_select_bells.h"
 #include "ngx/ngx_http_select_process.h"
@@ -83,7 +83,12 @@ ngx_http_select_postconfiguration(ngx_conf_t *cf)
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_select_module);
 
-    return mcf->routes ? ngx_http_select_filter_init(cf) : NGX_OK;
+    if (!mcf->routes) {
+        return NGX_OK;
+    }
+
+    return ngx_http_select_check_routes(cf) != NGX_OK
+           ? NGX_ERROR : ngx_http_select_filter_init(cf);
 }
 
 

@@ -611,6 +611,13 @@ story 'configurations that are refused' => sub {
             'location /r/ { select_router other; }' ],
         [ 'select_route in a server', 'select_route selector;',
             'select_route selector;' ],
+        [ 'another method behind it', 'select_route selector; least_conn;',
+            '' ],
+        [ 'the same with servers', 'select_route selector; ip_hash;'
+            . 'server 127.0.0.1:1;', '' ],
+        [ 'a router that also forwards', 'select_route selector;',
+            'location /r/ { select_router selector;'
+            . ' proxy_pass http://engines; }' ],
         [ 'an empty header', 'select_route selector;',
             'select_route_rank_header "";' ],
         [ 'a header that is none', 'select_route selector;',
@@ -628,6 +635,47 @@ story 'configurations that are refused' => sub {
                 "$name $value" or diag "$code: $said";
         }
     }
+};
+
+
+# The answer "nobody" can lead elsewhere, and what is larger than the API
+# allows has no prompt.
+
+story 'an error_page for nobody' => sub {
+    my $led = SelRoute->new(name => 'led', stream => $stream,
+        route => 'error_page 503 = @elsewhere;',
+        server => 'location @elsewhere { return 200 "elsewhere"; }')->run;
+
+    $led->anew;
+    my $request = $led->through({ prompt => [ 1 .. 12 ] }, undef);
+    is $request->answer->status . $request->answer->body, '200elsewhere',
+        'it is followed';
+    $led->anew([ 1, 1 ]);
+    is $led->route({ prompt => [ 1 .. 12 ] }, { events => 1 })->status, 200,
+        'only then';
+    $led->all_free;
+    $led->finish;
+};
+
+
+story 'a body beyond 8 MiB has no prompt' => sub {
+    my $large = SelRoute->new(name => 'large', stream => $stream,
+        http => "client_max_body_size 20m;\n")->run;
+
+    $large->anew([ 1, 1 ]);
+
+    for my $size (8 * 1024 * 1024, 8 * 1024 * 1024 + 1) {
+        my $body = '{"prompt":[1,2,3,4]';
+        $body .= ' ' x ($size - length($body) - 1) . '}';
+
+        my $request = $large->through($body, { events => 1 });
+        is $request->answer->status . $request->log->{reason},
+            $size > 8 * 1024 * 1024 ? '200load' : '200prompt',
+            "$size bytes";
+    }
+
+    $large->all_free;
+    $large->finish;
 };
 
 

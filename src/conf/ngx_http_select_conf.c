@@ -155,6 +155,13 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         clcf->handler = prev->handler;
     }
 
+    if (conf->handler != NULL && clcf->handler != conf->handler) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "location \"%V\" has a select_* handler and another "
+                      "one, such as proxy_pass", &clcf->name);
+        return NGX_CONF_ERROR;
+    }
+
     conf->no_prefix = clcf->noname ? prev->no_prefix
                                    : ngx_http_select_no_prefix(clcf);
 

@@ -59,6 +59,7 @@ typedef struct {
 typedef struct {
     ngx_uint_t       route;             /* select_route stands in it */
     ngx_uint_t       servers;           /* own servers */
+    ngx_uint_t       in_force;          /* no other method has replaced it */
     ngx_uint_t       max_fails;
     ngx_msec_t       fail_timeout;
 } ngx_http_select_srv_conf_t;

@@ -166,6 +166,38 @@ ngx_http_select_placeholder(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 }
 
 
+ngx_int_t
+ngx_http_select_check_routes(ngx_conf_t *cf)
+{
+    ngx_uint_t                       i;
+    ngx_http_select_srv_conf_t      *scf;
+    ngx_http_upstream_srv_conf_t   **us;
+    ngx_http_upstream_main_conf_t   *umcf;
+
+    umcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_upstream_module);
+    us = umcf->upstreams.elts;
+
+    for (i = 0; i < umcf->upstreams.nelts; i++) {
+
+        if (us[i]->srv_conf == NULL) {
+            continue;
+        }
+
+        scf = us[i]->srv_conf[ngx_http_select_module.ctx_index];
+
+        if (scf->route && !scf->in_force) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "select_route in upstream \"%V\" is replaced by "
+                          "another load balancing method in %s:%ui",
+                          &us[i]->host, us[i]->file_name, us[i]->line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_select_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 {
@@ -177,6 +209,7 @@ ngx_http_select_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 
     scf = us->srv_conf[ngx_http_select_module.ctx_index];
     scf->servers = us->servers->nelts - 1;
+    scf->in_force = 1;
 
     return ngx_http_select_handlers.route(cf, us);
 }

@@ -16,6 +16,9 @@ char *ngx_http_select_set_route(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_select_set_rank_header(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* When all is read: that no other method has replaced select_route. */
+ngx_int_t ngx_http_select_check_routes(ngx_conf_t *cf);
+
 /* Whether a directive's first argument names the zone; logs if not. */
 ngx_int_t ngx_http_select_check_zone(ngx_conf_t *cf,
     const ngx_http_select_main_conf_t *mcf, ngx_str_t *args);

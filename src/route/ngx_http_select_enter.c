@@ -132,11 +132,28 @@ ngx_http_select_enter_upstream(ngx_http_request_t *r)
 }
 
 
+/* An error_page for it goes before the answer of our own. */
+
 static ngx_int_t
 ngx_http_select_enter_refuse(ngx_http_select_forward_t *f)
 {
-    sel_buf_t       *buf;
-    sel_json_out_t   out;
+    sel_buf_t                 *buf;
+    ngx_uint_t                 i;
+    sel_json_out_t             out;
+    ngx_http_err_page_t       *page;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(f->r, ngx_http_core_module);
+
+    if (clcf->error_pages != NULL) {
+        page = clcf->error_pages->elts;
+
+        for (i = 0; i < clcf->error_pages->nelts; i++) {
+            if (page[i].status == NGX_HTTP_SERVICE_UNAVAILABLE) {
+                return NGX_HTTP_SERVICE_UNAVAILABLE;
+            }
+        }
+    }
 
     buf = ngx_http_select_buf(f->r);
 

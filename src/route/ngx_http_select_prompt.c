@@ -10,8 +10,8 @@
 /* bytes of a file read at once */
 #define NGX_HTTP_SELECT_PROMPT_READ  65536
 
-/* token ids, at most */
-#define NGX_HTTP_SELECT_PROMPT_IDS   (16 * 1024 * 1024)
+/* a body is looked into up to this size, as in the API */
+#define NGX_HTTP_SELECT_PROMPT_BODY  (8 * 1024 * 1024)
 
 
 typedef struct {
@@ -37,8 +37,19 @@ bool
 ngx_http_select_prompt_read(ngx_http_request_t *r, sel_arena_t *arena,
     sel_select_body_t *body)
 {
-    return ngx_http_select_prompt_try(r, arena, body, true)
-           || ngx_http_select_prompt_try(r, arena, body, false);
+    off_t         size;
+    ngx_chain_t  *cl;
+
+    *body = (sel_select_body_t) { 0 };
+    size = 0;
+
+    for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
+        size += ngx_buf_size(cl->buf);
+    }
+
+    return size <= NGX_HTTP_SELECT_PROMPT_BODY
+           && (ngx_http_select_prompt_try(r, arena, body, true)
+               || ngx_http_select_prompt_try(r, arena, body, false));
 }
 
 
@@ -73,9 +84,7 @@ ngx_http_select_prompt_try(ngx_http_request_t *r, sel_arena_t *arena,
         }
     }
 
-    if (rc != 0 || !sel_json_end(&json)
-        || body->prompt.token_ids.n > NGX_HTTP_SELECT_PROMPT_IDS)
-    {
+    if (rc != 0 || !sel_json_end(&json)) {
         body->prompt.token_ids.n = 0;
     }
 
