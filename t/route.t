@@ -798,6 +798,28 @@ story 'proxy_pass in all its forms' => sub {
 };
 
 
+# What one process has looked up, the next generation knows from the start.
+
+story 'names over a reload' => sub {
+    my $named = SelRoute->new(name => 'named', stream => $stream)->run;
+
+    $named->anew;
+    $named->register(1, endpoint => 'http://localhost:' . $stream->port(1));
+    wait_until {
+        $named->route({ prompt => [ 1 .. 4 ] })->status == 200
+    } 'reached';
+
+    for (1 .. 3) {
+        $named->reload;
+        is join(' ', map { $named->route({ prompt => [ 1 .. 4 ] })->status }
+            1 .. 6), '200 200 200 200 200 200', 'at once';
+    }
+
+    $named->all_free;
+    $named->finish;
+};
+
+
 story 'endpoints' => sub {
     my $port = $stream->port(1);
 

@@ -6,6 +6,7 @@
 
 #include "ngx/ngx_http_select_names.h"
 #include "ngx/ngx_http_select_peers.h"
+#include "ngx/ngx_http_select_process.h"
 #include "ngx/ngx_http_select_text.h"
 
 
@@ -56,6 +57,8 @@ typedef struct {
 } ngx_http_select_peers_t;
 
 
+static ngx_uint_t ngx_http_select_peer_known(sel_view_worker_t *worker,
+    ngx_http_select_host_t *host);
 static ngx_http_select_endpoint_t *ngx_http_select_peer_endpoint(
     sel_view_worker_t *worker, ngx_log_t *log);
 static ngx_int_t ngx_http_select_peer_parse(sel_view_worker_t *worker,
@@ -90,7 +93,7 @@ ngx_http_select_peer(sel_view_worker_t *worker, ngx_log_t *log)
 
     host = ngx_http_select_peer_host(&endpoint->host, log);
 
-    if (host == NULL || !host->known) {
+    if (host == NULL || !ngx_http_select_peer_known(worker, host)) {
         return NULL;
     }
 
@@ -107,6 +110,33 @@ ngx_http_select_peer(sel_view_worker_t *worker, ngx_log_t *log)
     }
 
     return &endpoint->peer;
+}
+
+
+/* An address that another process has found serves until our own is there. */
+
+static ngx_uint_t
+ngx_http_select_peer_known(sel_view_worker_t *worker,
+    ngx_http_select_host_t *host)
+{
+    sel_service_t  *service;
+
+    if (!host->known && worker->address != 0) {
+        host->address.s_addr = worker->address;
+        host->known = 1;
+    }
+
+    if (host->known && worker->address != host->address.s_addr) {
+        worker->address = host->address.s_addr;
+        service = ngx_http_select_service();
+
+        if (service != NULL) {
+            sel_catalog_found(service->zone, worker->record.worker_id,
+                              worker->version, worker->address);
+        }
+    }
+
+    return host->known;
 }
 
 
@@ -389,11 +419,17 @@ ngx_http_select_peer_found(void *data, const char *address,
 void
 ngx_http_select_peers_look(sel_view_t *view, ngx_log_t *log)
 {
-    uint32_t  i;
+    uint32_t            i;
+    sel_view_worker_t  *worker;
 
     for (i = 0; i < view->n_workers; i++) {
-        if (view->workers[i]->peer == NULL) {
-            (void) ngx_http_select_peer(view->workers[i], log);
+        worker = view->workers[i];
+
+        if (worker->peer == NULL
+            || (worker->routable == NGX_HTTP_SELECT_PEER_NAMED
+                && worker->address == 0))
+        {
+            (void) ngx_http_select_peer(worker, log);
         }
     }
 }

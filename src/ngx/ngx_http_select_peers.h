@@ -28,7 +28,7 @@ const ngx_http_select_peer_t *ngx_http_select_peer(sel_view_worker_t *worker,
 ngx_uint_t ngx_http_select_routable(sel_view_worker_t *worker,
     ngx_log_t *log);
 
-/* Begins to look up the names of all workers that are new. */
+/* Looks the names of workers up that have no address yet. */
 void ngx_http_select_peers_look(sel_view_t *view, ngx_log_t *log);
 
 /* At the end of the process. */

@@ -48,6 +48,8 @@ struct sel_view_worker_s {
     uint32_t            n_ranks;
     sel_view_rank_t   **ranks;      /* by dp_rank */
     void               *peer;       /* the host's, in arena; NULL at first */
+    uint32_t            address;    /* of its endpoint, see
+                                       sel_catalog_found() */
     uint8_t             routable;   /* the host's, 0 at first */
     bool                seen;       /* by the reading that is going on */
 };

@@ -38,6 +38,7 @@ sel_view_worker_make(const sel_worker_record_t *record,
     worker->version = record->version;
     worker->state = record->state;
     worker->partition = record->partition;
+    worker->address = record->address;
     worker->seen = true;
 
     worker->json = sel_arena_str(&worker->arena, record->blob);

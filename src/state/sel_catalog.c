@@ -355,6 +355,7 @@ sel_change_record(sel_change_t *change)
     worker->partition = sel_change_partition(change);
     worker->n_ranks = change->n_ranks;
     worker->ranks = sel_change_ranks(change);
+    worker->address = 0;
 
     worker->blob_len = change->blob.len;
     worker->blob = sel_zone_chain_write(zone, change->blob.data,

@@ -85,6 +85,7 @@ typedef struct {
     uint32_t            n_ranks;    /* only schedulable workers have some */
     sel_rank_slot_t    *ranks;
     sel_str_t           blob;
+    uint32_t            address;    /* see sel_catalog_found(); 0: none */
 } sel_worker_record_t;
 
 
@@ -148,6 +149,14 @@ int sel_catalog_worker(sel_zone_t *zone, uint64_t worker_id,
  */
 int sel_catalog_changes(sel_zone_t *zone, uint64_t since, uint32_t max,
     sel_arena_t *arena, sel_worker_record_t *records);
+
+/*
+ * Keeps what a process has found of a worker's endpoint, an IPv4 address in
+ * network order, beside the record of this version, for processes that come
+ * later.  A hint: no change of the catalog, and gone with the record.
+ */
+void sel_catalog_found(sel_zone_t *zone, uint64_t worker_id,
+    uint64_t version, uint32_t address);
 
 /*
  * The version of the newest deletion that no tomb tells of any more; no lock.

@@ -179,6 +179,7 @@ sel_changes_list(const sel_zone_t *zone, uint64_t since, uint32_t max,
 static size_t
 sel_record_list(const sel_worker_chunk_t *worker, sel_worker_record_t *record)
 {
+    record->address = worker->address;
     record->worker_id = worker->worker_id;
     record->version = sel_worker_version(worker);
     record->state = worker->gone != 0 ? SEL_WORKER_GONE
@@ -268,4 +269,22 @@ sel_record_copy(const sel_zone_t *zone, const sel_worker_chunk_t *worker,
     record->blob.data = blob;
 
     return sel_zone_chain_read(zone, worker->blob, blob, record->blob.len);
+}
+
+
+void
+sel_catalog_found(sel_zone_t *zone, uint64_t worker_id, uint64_t version,
+    uint32_t address)
+{
+    sel_worker_chunk_t  *worker;
+
+    sel_zone_lock(zone);
+
+    worker = sel_zone_worker_find(zone, worker_id);
+
+    if (worker != NULL && worker->gone == 0 && worker->written == version) {
+        worker->address = address;
+    }
+
+    sel_zone_unlock(zone);
 }

@@ -21,7 +21,7 @@
 
 
 #define SEL_ZONE_MAGIC   0x454e4f5a2d4c4553ull      /* "SEL-ZONE" */
-#define SEL_ZONE_LAYOUT  2
+#define SEL_ZONE_LAYOUT  3
 
 #define SEL_HEADER_SIZE  4096
 
@@ -127,6 +127,7 @@ typedef struct {
     uint32_t     n_ranks;
     uint32_t     ranks;                 /* chain of sel_rank_entry_t */
     uint32_t     blob;                  /* chain */
+    uint32_t     address;               /* a hint, beside the record */
 
     /* derived */
     uint32_t     bucket_next;
