@@ -569,7 +569,7 @@ story 'a worker that is deleted' => sub {
 };
 
 
-story 'a booking that others end' => sub {
+story 'a booking that others would end' => sub {
     $ng->anew([ 1, 1 ]);
 
     my $held = begin({ events => 9, hold => [qw(event:1 event:8)] },
@@ -577,11 +577,14 @@ story 'a booking that others end' => sub {
     $held->at('event:1');
     $held->got(qr/"token 1 "/);
     my ($id) = $held->client->partial =~ /^X-Selection: (\S+)\r$/m;
-    $ng->ok_status("DELETE /reservations/$id", undef, 'by its name');
-    $ng->loads_are('1/0 0 0 0', 'it is freed');
+    is $ng->ask("DELETE /reservations/$id")->status, 404,
+        'it is none of the API';
+    is $ng->ask("POST /reservations/$id/output_block")->status, 404,
+        'for any call';
+    $ng->loads_are('1/0 0 3 1', 'nothing is changed');
     $held->release->at('event:8');
     $held->got(qr/"token 8 "/);
-    $ng->loads_are('1/0 0 0 0', 'its output does not count');
+    $ng->loads_are('1/0 0 5 1', 'its output counts');
     is $held->release->receive->fault, undef, 'the stream ends well';
     is $held->log->{output}, 9, 'and is counted for the log';
     is $held->log->{selection}, $id, 'under its name';

@@ -189,7 +189,7 @@ ngx_http_select_prefilled(ngx_http_select_forward_t *f)
     service = ngx_http_select_service();
 
     if (f->booked && service != NULL) {
-        (void) sel_book_prefilled(service->zone, f->ctx->choice.id);
+        (void) sel_served_prefilled(service->zone, f->ctx->choice.id);
     }
 }
 
@@ -204,6 +204,6 @@ ngx_http_select_books(ngx_http_select_forward_t *f, uint64_t blocks)
     service = ngx_http_select_service();
 
     for ( /* void */ ; f->booked && service != NULL && blocks != 0; blocks--) {
-        (void) sel_book_output(service->zone, f->ctx->choice.id, -1);
+        (void) sel_served_output(service->zone, f->ctx->choice.id);
     }
 }

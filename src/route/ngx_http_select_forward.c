@@ -97,7 +97,7 @@ ngx_http_select_forward_free(ngx_http_select_forward_t *f)
     service = ngx_http_select_service();
 
     if (f->booked && service != NULL) {
-        (void) sel_book_free(service->zone, f->ctx->choice.id);
+        (void) sel_served_free(service->zone, f->ctx->choice.id);
     }
 
     f->booked = 0;

@@ -132,7 +132,8 @@ sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
                 return true;
             }
 
-            (void) sel_book_free(service->zone, r->id);
+            (void) (r->kind == SEL_BOOKING_ROUTER
+                    ? sel_served_free : sel_book_free)(service->zone, r->id);
             return sel_fault_memory(fault);
 
         case SEL_BOOK_TAKEN:

@@ -120,6 +120,11 @@ sel_book_result_t sel_book(sel_zone_t *zone, sel_booking_t *booking,
 /* Is the id taken? */
 bool sel_booked(sel_zone_t *zone, sel_str_t id);
 
+/*
+ * What happens to a booking.  Those of kind ROUTER belong to the process that
+ * serves the request, and are none here: see sel_served_free().
+ */
+
 /* Ends the prefill load of a booking; repeating it is OK. */
 sel_book_result_t sel_book_prefilled(sel_zone_t *zone, sel_str_t id);
 
@@ -132,6 +137,11 @@ sel_book_result_t sel_book_output(sel_zone_t *zone, sel_str_t id,
     double fraction);
 
 sel_book_result_t sel_book_free(sel_zone_t *zone, sel_str_t id);
+
+/* The same for bookings of kind ROUTER, and for no others. */
+sel_book_result_t sel_served_prefilled(sel_zone_t *zone, sel_str_t id);
+sel_book_result_t sel_served_output(sel_zone_t *zone, sel_str_t id);
+sel_book_result_t sel_served_free(sel_zone_t *zone, sel_str_t id);
 
 /*
  * Frees up to max bookings made before a time (sel_clock_ns()), oldest first;

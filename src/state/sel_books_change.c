@@ -10,7 +10,7 @@ typedef sel_book_result_t (*sel_book_change_pt)(sel_zone_t *zone,
 
 
 static sel_book_result_t sel_book_change(sel_zone_t *zone, sel_str_t id,
-    sel_book_change_pt change, double fraction);
+    bool served, sel_book_change_pt change, double fraction);
 static sel_book_result_t sel_book_no_prefill(sel_zone_t *zone,
     sel_booking_chunk_t *booking, double fraction);
 static sel_book_result_t sel_book_one_output(sel_zone_t *zone,
@@ -38,27 +38,50 @@ sel_booked(sel_zone_t *zone, sel_str_t id)
 sel_book_result_t
 sel_book_prefilled(sel_zone_t *zone, sel_str_t id)
 {
-    return sel_book_change(zone, id, sel_book_no_prefill, 0);
+    return sel_book_change(zone, id, false, sel_book_no_prefill, 0);
 }
 
 
 sel_book_result_t
 sel_book_output(sel_zone_t *zone, sel_str_t id, double fraction)
 {
-    return sel_book_change(zone, id, sel_book_one_output, fraction);
+    return sel_book_change(zone, id, false, sel_book_one_output, fraction);
 }
 
 
 sel_book_result_t
 sel_book_free(sel_zone_t *zone, sel_str_t id)
 {
-    return sel_book_change(zone, id, sel_book_gone, 0);
+    return sel_book_change(zone, id, false, sel_book_gone, 0);
 }
 
 
+sel_book_result_t
+sel_served_prefilled(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, true, sel_book_no_prefill, 0);
+}
+
+
+sel_book_result_t
+sel_served_output(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, true, sel_book_one_output, -1);
+}
+
+
+sel_book_result_t
+sel_served_free(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, true, sel_book_gone, 0);
+}
+
+
+/* served: a booking of kind ROUTER is meant, else one of another kind. */
+
 static sel_book_result_t
-sel_book_change(sel_zone_t *zone, sel_str_t id, sel_book_change_pt change,
-    double fraction)
+sel_book_change(sel_zone_t *zone, sel_str_t id, bool served,
+    sel_book_change_pt change, double fraction)
 {
     uint64_t              hash;
     sel_book_result_t     rc;
@@ -69,7 +92,8 @@ sel_book_change(sel_zone_t *zone, sel_str_t id, sel_book_change_pt change,
     sel_zone_lock(zone);
 
     booking = sel_booking_find(zone, hash, id);
-    rc = booking != NULL ? change(zone, booking, fraction) : SEL_BOOK_NONE;
+    rc = booking != NULL && (booking->kind == SEL_BOOKING_ROUTER) == served
+         ? change(zone, booking, fraction) : SEL_BOOK_NONE;
 
     sel_zone_unlock(zone);
 

@@ -131,7 +131,8 @@ crash_book_plan(sel_rand_t *rand, const crash_booked_t *booked,
 
     default:
         op->call = CRASH_BOOK_OUTPUT;
-        op->fraction = fractions[sel_rand_below(rand, 7)];
+        op->fraction = op->before.loose ? -1
+                                        : fractions[sel_rand_below(rand, 7)];
         after->outputs++;
         after->weight = op->fraction < 0 ? after->weight + 1
                                          : after->outputs * op->fraction;
@@ -188,15 +189,17 @@ crash_book_perform(sel_zone_t *zone, uint32_t owner, crash_book_op_t *op)
         break;
 
     case CRASH_BOOK_OUTPUT:
-        rc = sel_book_output(zone, id, op->fraction);
+        rc = op->before.loose ? sel_served_output(zone, id)
+                              : sel_book_output(zone, id, op->fraction);
         break;
 
     case CRASH_BOOK_PREFILLED:
-        rc = sel_book_prefilled(zone, id);
+        rc = (op->before.loose ? sel_served_prefilled
+                               : sel_book_prefilled)(zone, id);
         break;
 
     default:
-        rc = sel_book_free(zone, id);
+        rc = (op->before.loose ? sel_served_free : sel_book_free)(zone, id);
     }
 
     switch (rc) {

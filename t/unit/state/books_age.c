@@ -280,6 +280,21 @@ test_kinds(void **state)
     expect(&test, &rank, 0, 2, 1);
     assert_true(booked(&test, "router"));
     assert_int_equal(sel_books_expire(&test.zone, books_now + 1, 9), 0);
+
+    /* nor is it anybody else's to end */
+
+    assert_int_equal(sel_book_free(&test.zone, sel_str("router")),
+                     SEL_BOOK_NONE);
+    assert_int_equal(sel_book_output(&test.zone, sel_str("router"), 0),
+                     SEL_BOOK_NONE);
+    assert_int_equal(sel_book_prefilled(&test.zone, sel_str("router")),
+                     SEL_BOOK_NONE);
+    expect(&test, &rank, 0, 2, 1);
+    assert_int_equal(sel_served_output(&test.zone, sel_str("router")),
+                     SEL_BOOK_OK);
+    expect(&test, &rank, 0, 3, 1);
+    assert_int_equal(sel_served_free(&test.zone, sel_str("api")),
+                     SEL_BOOK_NONE);
     assert_int_equal(sel_books_bury(&test.zone, 1), 1);
     expect(&test, &rank, 0, 0, 0);
     end(&test);

@@ -33,6 +33,13 @@ id_of(uint32_t i)
 }
 
 
+static bool
+routed(uint32_t i)
+{
+    return i % 6 == 3;
+}
+
+
 /* Booking i has n blocks, the first `shared` of them from all others. */
 static sel_book_result_t
 book(test_t *test, uint32_t i, uint32_t n, uint32_t shared, uint32_t rank)
@@ -49,7 +56,7 @@ book(test_t *test, uint32_t i, uint32_t n, uint32_t shared, uint32_t rank)
 
     memset(&booking, 0, sizeof(booking));
     booking.id = id_of(i);
-    booking.kind = i % 3 ? SEL_BOOKING_API : SEL_BOOKING_ROUTER;
+    booking.kind = routed(i) ? SEL_BOOKING_ROUTER : SEL_BOOKING_API;
     booking.proc = i % 5;
     booking.partition = test->number;
     booking.n_blocks = n;
@@ -282,7 +289,8 @@ test_joined_runs(void **state)
         assert_int_equal(book(&test, i, 3 * i, 3 * i, 0), SEL_BOOK_OK);
         assert_int_equal(sel_book_output(&test.zone, id_of(0),
                                          1.0 / (i + 1)), SEL_BOOK_OK);
-        assert_int_equal(sel_book_free(&test.zone, id_of(i)), SEL_BOOK_OK);
+        assert_int_equal((routed(i) ? sel_served_free : sel_book_free)(
+                             &test.zone, id_of(i)), SEL_BOOK_OK);
         state_check(&test.zone);
     }
 
@@ -375,7 +383,8 @@ test_no_room(void **state)
                      BOOKINGS);
 
     for (i = 0; i < BOOKINGS; i++) {
-        (void) sel_book_free(&test.zone, id_of(i));
+        (void) (routed(i) ? sel_served_free : sel_book_free)(&test.zone,
+                                                             id_of(i));
     }
 
     assert_int_equal(state_stats(&test.zone).bookings, 0);
