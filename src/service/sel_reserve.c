@@ -264,7 +264,8 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
         return sel_fault_memory(fault);
     }
 
-    sel_path_keys(pending->partition, pending->sequence, pending->n_blocks, path);
+    sel_path_keys(pending->partition, pending->sequence, pending->n_blocks,
+                  path);
 
     r->booking.n_blocks = pending->n_blocks;
     r->booking.path = path;

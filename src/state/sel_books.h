@@ -146,8 +146,8 @@ sel_book_result_t sel_served_free(sel_zone_t *zone, sel_str_t id);
 /*
  * Frees up to max bookings made before a time (sel_clock_ns()), oldest first;
  * returns how many.  Those of kind ROUTER are ended by whoever serves the
- * request: they count, but only become young again.  sel_book() does this for a few by itself when a limit is
- * set with sel_books_expiry().
+ * request: they count, but only become young again.  sel_book() does this for
+ * a few by itself when a limit is set with sel_books_expiry().
  */
 uint32_t sel_books_expire(sel_zone_t *zone, uint64_t before, uint32_t max);
 
