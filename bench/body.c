@@ -219,8 +219,9 @@ body_service(sel_str_t text, body_times_t *times)
 
     at[1] = sel_clock_ns();
 
-    ok = ok && sel_prompt_read(&partition, &arena, &body, SEL_PROMPT_FOR_SELECT,
-                               NULL, &prompt, &fault);
+    ok = ok
+         && sel_prompt_read(&partition, &arena, &body,
+                            SEL_PROMPT_FOR_SELECT, NULL, &prompt, &fault);
 
     at[2] = sel_clock_ns();
 
