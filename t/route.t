@@ -800,7 +800,12 @@ story 'proxy_pass in all its forms' => sub {
 
 # What one process has looked up, the next generation knows from the start.
 
+my $has_names = gethostbyname 'localhost';
+
 story 'names over a reload' => sub {
+    return Test::More->builder->skip('localhost has no address')
+        if !$has_names;
+
     my $named = SelRoute->new(name => 'named', stream => $stream)->run;
 
     $named->anew;
@@ -824,7 +829,8 @@ story 'endpoints' => sub {
     my $port = $stream->port(1);
 
     for my $endpoint ("http://127.0.0.1:$port/", "http://127.0.0.1:$port/v9/x",
-        "https://127.0.0.1:$port", "http://localhost:$port")
+        "https://127.0.0.1:$port",
+        $has_names ? "http://localhost:$port" : ())
     {
         $ng->anew;
         $stream->set(1);
