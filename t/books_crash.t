@@ -16,7 +16,7 @@ use SelCrowd;
 
 use constant {
     KILLS   => $ENV{SEL_PROCESS_KILLS}
-        || ($ENV{TEST_NGINX_WRAP} ? 5 : 40),
+        || ($ENV{TEST_NGINX_WRAP} ? 5 : 200),
     RELOADS => $ENV{TEST_NGINX_WRAP} ? 5 : 20,
     CLIENTS => 3,
     WORKERS => 3,
