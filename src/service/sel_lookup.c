@@ -6,6 +6,7 @@
 static void sel_lookup_decided(sel_service_t *service, sel_lookup_t *lookup);
 static void sel_lookup_side(sel_service_t *service, sel_lookup_t *lookup,
     const sel_index_match_t *side);
+static bool sel_lookup_grow(void *array, uint32_t n, size_t size);
 static bool sel_lookup_room(sel_scratch_t *s, uint32_t limit);
 
 
@@ -165,43 +166,41 @@ sel_lookup_prompt(sel_service_t *service, sel_arena_t *arena,
 }
 
 
+/* Gives an array of the scratch room for n elements; false: as it was. */
+
 static bool
-sel_lookup_room(sel_scratch_t *s, uint32_t limit)
+sel_lookup_grow(void *array, uint32_t n, size_t size)
 {
     void  *p;
 
+    memcpy(&p, array, sizeof(p));
+    p = realloc(p, n * size);
+
+    if (p == NULL) {
+        return false;
+    }
+
+    memcpy(array, &p, sizeof(p));
+
+    return true;
+}
+
+
+static bool
+sel_lookup_room(sel_scratch_t *s, uint32_t limit)
+{
     if (limit <= s->n_matches) {
         return true;
     }
 
-    p = realloc(s->matches, limit * sizeof(*s->matches));
-
-    if (p == NULL) {
+    if (!sel_lookup_grow(&s->matches, limit, sizeof(*s->matches))
+        || !sel_lookup_grow(&s->side, limit, sizeof(*s->side))
+        || !sel_lookup_grow(&s->found, limit, sizeof(*s->found))
+        || !sel_lookup_grow(&s->matched, limit, sizeof(*s->matched)))
+    {
         return false;
     }
 
-    s->matches = p;
-    p = realloc(s->side, limit * sizeof(*s->side));
-
-    if (p == NULL) {
-        return false;
-    }
-
-    s->side = p;
-    p = realloc(s->found, limit * sizeof(*s->found));
-
-    if (p == NULL) {
-        return false;
-    }
-
-    s->found = p;
-    p = realloc(s->matched, limit * sizeof(*s->matched));
-
-    if (p == NULL) {
-        return false;
-    }
-
-    s->matched = p;
     memset(s->matched + s->n_matches, 0,
            (limit - s->n_matches) * sizeof(*s->matched));
     s->n_matches = limit;
@@ -213,7 +212,6 @@ sel_lookup_room(sel_scratch_t *s, uint32_t limit)
 bool
 sel_lookup_candidates(sel_service_t *service, uint32_t n)
 {
-    void           *p;
     sel_scratch_t  *s;
 
     s = &service->scratch;
@@ -222,27 +220,13 @@ sel_lookup_candidates(sel_service_t *service, uint32_t n)
         return true;
     }
 
-    p = realloc(s->candidates, n * sizeof(*s->candidates));
-
-    if (p == NULL) {
+    if (!sel_lookup_grow(&s->candidates, n, sizeof(*s->candidates))
+        || !sel_lookup_grow(&s->ranks, n, sizeof(*s->ranks))
+        || !sel_lookup_grow(&s->loads, n, sizeof(*s->loads)))
+    {
         return false;
     }
 
-    s->candidates = p;
-    p = realloc(s->ranks, n * sizeof(*s->ranks));
-
-    if (p == NULL) {
-        return false;
-    }
-
-    s->ranks = p;
-    p = realloc(s->loads, n * sizeof(*s->loads));
-
-    if (p == NULL) {
-        return false;
-    }
-
-    s->loads = p;
     s->n_candidates = n;
 
     return true;
