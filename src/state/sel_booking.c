@@ -197,37 +197,25 @@ sel_booking_younger(const sel_booking_chunk_t *a, const sel_booking_chunk_t *b)
 static void
 sel_booking_age(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    uint32_t            number, *link;
-    sel_zone_header_t  *header;
+    uint32_t              older;
+    sel_zone_header_t    *header;
+    sel_booking_chunk_t  *other;
 
     header = zone->header;
-    number = sel_zone_chunk_number(zone, booking);
+    older = header->booking_list.newest;
 
-    booking->newer = SEL_CHUNK_NONE;
-    booking->older = header->booking_newest;
-    link = &header->booking_newest;
+    while (older != SEL_CHUNK_NONE) {
+        other = sel_zone_booking(zone, older);
 
-    while (booking->older != SEL_CHUNK_NONE
-           && sel_booking_younger(sel_zone_booking(zone, booking->older),
-                                  booking))
-    {
-        booking->newer = booking->older;
-        link = &sel_zone_booking(zone, booking->older)->older;
-        booking->older = *link;
+        if (!sel_booking_younger(other, booking)) {
+            break;
+        }
+
+        older = other->order.older;
     }
 
-    SEL_ZONE_STEP();
-    *link = number;
-    SEL_ZONE_STEP();
+    sel_list_insert(zone, &header->booking_list, older, &booking->order);
 
-    if (booking->older == SEL_CHUNK_NONE) {
-        header->booking_oldest = number;
-
-    } else {
-        sel_zone_booking(zone, booking->older)->newer = number;
-    }
-
-    SEL_ZONE_STEP();
     header->bookings++;
 }
 
@@ -239,23 +227,8 @@ sel_booking_unage(sel_zone_t *zone, const sel_booking_chunk_t *booking)
 
     header = zone->header;
 
-    if (booking->older == SEL_CHUNK_NONE) {
-        header->booking_oldest = booking->newer;
+    sel_list_remove(zone, &header->booking_list, &booking->order);
 
-    } else {
-        sel_zone_booking(zone, booking->older)->newer = booking->newer;
-    }
-
-    SEL_ZONE_STEP();
-
-    if (booking->newer == SEL_CHUNK_NONE) {
-        header->booking_newest = booking->older;
-
-    } else {
-        sel_zone_booking(zone, booking->newer)->older = booking->older;
-    }
-
-    SEL_ZONE_STEP();
     header->bookings--;
 }
 
@@ -352,7 +325,7 @@ sel_bookings_expire(sel_zone_t *zone, uint64_t before, uint32_t max)
     sel_booking_chunk_t  *booking;
 
     for (n = 0; n < max && zone->header->bookings != 0; n++) {
-        booking = sel_zone_booking(zone, zone->header->booking_oldest);
+        booking = sel_zone_booking(zone, zone->header->booking_list.oldest);
 
         if (booking->started >= before) {
             break;
@@ -402,11 +375,11 @@ sel_bookings_bury(sel_zone_t *zone, uint32_t proc)
         return 0;
     }
 
-    number = zone->header->booking_oldest;
+    number = zone->header->booking_list.oldest;
 
     for (n = 0; zone->procs[proc].routed != 0; /* void */ ) {
         booking = sel_zone_booking(zone, number);
-        number = booking->newer;
+        number = booking->order.newer;
 
         if (booking->kind == SEL_BOOKING_ROUTER && booking->proc == proc) {
             sel_booking_end(zone, booking);

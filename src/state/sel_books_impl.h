@@ -47,8 +47,7 @@ typedef struct {
     /* derived */
     uint32_t     id_next;
     uint32_t     leaf;                  /* last edge; NONE without blocks */
-    uint32_t     older;                 /* all, by the time they were made */
-    uint32_t     newer;
+    sel_links_t  order;                 /* all, by the time they were made */
     uint32_t     slot_older;            /* those of the slot */
     uint32_t     slot_newer;
 

@@ -248,7 +248,7 @@ sel_change_make_room(sel_change_t *change)
 
     if (sel_change_makes_partition(change)
         && header->partitions >= zone->n_partition_buckets / 2
-        && header->idle_oldest != SEL_CHUNK_NONE)
+        && header->idle.oldest != SEL_CHUNK_NONE)
     {
         sel_zone_partition_drop(zone);
     }
@@ -261,7 +261,7 @@ sel_change_make_room(sel_change_t *change)
 
     while (change->need > sel_zone_chunks_free(zone)
            && sel_change_makes_partition(change)
-           && header->idle_oldest != SEL_CHUNK_NONE)
+           && header->idle.oldest != SEL_CHUNK_NONE)
     {
         sel_zone_partition_drop(zone);
     }

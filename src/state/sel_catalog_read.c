@@ -127,16 +127,16 @@ sel_changes_first(const sel_zone_t *zone, uint64_t since)
 {
     sel_worker_chunk_t  *low, *high, *above;
 
-    low = sel_worker_at(zone, zone->header->oldest);
-    high = sel_worker_at(zone, zone->header->newest);
+    low = sel_worker_at(zone, zone->header->changes.oldest);
+    high = sel_worker_at(zone, zone->header->changes.newest);
     above = NULL;
 
     while (low != NULL && sel_worker_version(low) <= since
            && high != NULL && sel_worker_version(high) > since)
     {
         above = high;
-        high = sel_worker_at(zone, high->older);
-        low = sel_worker_at(zone, low->newer);
+        high = sel_worker_at(zone, high->order.older);
+        low = sel_worker_at(zone, low->order.newer);
     }
 
     if (low != NULL && sel_worker_version(low) > since) {
@@ -167,7 +167,7 @@ sel_changes_list(const sel_zone_t *zone, uint64_t since, uint32_t max,
 
     for (n = 0; n < max && worker != NULL && *size < SEL_BATCH_BYTES; n++) {
         *size += sel_record_list(worker, &records[n]);
-        worker = sel_worker_at(zone, worker->newer);
+        worker = sel_worker_at(zone, worker->order.newer);
     }
 
     return n;

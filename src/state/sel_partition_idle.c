@@ -70,26 +70,12 @@ sel_partition_chunks(const sel_partition_chunk_t *record)
 void
 sel_zone_partition_rest(sel_zone_t *zone, sel_partition_chunk_t *record)
 {
-    uint32_t            number;
     sel_zone_header_t  *header;
 
     header = zone->header;
-    number = sel_zone_chunk_number(zone, record);
 
-    record->idle_newer = SEL_CHUNK_NONE;
-    record->idle_older = header->idle_newest;
-    SEL_ZONE_STEP();
+    sel_list_insert(zone, &header->idle, header->idle.newest, &record->idle);
 
-    if (header->idle_newest == SEL_CHUNK_NONE) {
-        header->idle_oldest = number;
-
-    } else {
-        sel_zone_partition(zone, header->idle_newest)->idle_newer = number;
-    }
-
-    SEL_ZONE_STEP();
-    header->idle_newest = number;
-    SEL_ZONE_STEP();
     header->idle_chunks += sel_partition_chunks(record);
 }
 
@@ -103,25 +89,8 @@ sel_partition_wake(sel_zone_t *zone, sel_partition_chunk_t *record)
 
     header = zone->header;
 
-    if (record->idle_older == SEL_CHUNK_NONE) {
-        header->idle_oldest = record->idle_newer;
+    sel_list_remove(zone, &header->idle, &record->idle);
 
-    } else {
-        sel_zone_partition(zone, record->idle_older)->idle_newer =
-                                                          record->idle_newer;
-    }
-
-    SEL_ZONE_STEP();
-
-    if (record->idle_newer == SEL_CHUNK_NONE) {
-        header->idle_newest = record->idle_older;
-
-    } else {
-        sel_zone_partition(zone, record->idle_newer)->idle_older =
-                                                          record->idle_older;
-    }
-
-    SEL_ZONE_STEP();
     header->idle_chunks -= sel_partition_chunks(record);
 }
 
@@ -132,7 +101,7 @@ sel_zone_partition_drop(sel_zone_t *zone)
     uint32_t                number;
     sel_partition_chunk_t  *record;
 
-    number = zone->header->idle_oldest;
+    number = zone->header->idle.oldest;
     record = sel_zone_partition(zone, number);
 
     sel_chunk_set_tag(&record->head, SEL_CHUNK_FREE);

@@ -24,8 +24,7 @@ typedef struct {
     uint32_t     number_next;
     uint32_t     users;                 /* workers and pending selections;
                                            bookings need a worker's rank */
-    uint32_t     idle_older;            /* while there are none */
-    uint32_t     idle_newer;
+    sel_links_t  idle;                  /* while there are none */
 } sel_partition_chunk_t;
 
 _Static_assert(sizeof(sel_partition_chunk_t) <= SEL_CHUNK_SIZE, "partition");

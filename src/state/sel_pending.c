@@ -42,7 +42,7 @@ sel_pending_put(sel_zone_t *zone, const sel_pending_t *in,
     sel_zone_lock(zone);
 
     while (zone->header->pending != 0) {
-        old = sel_zone_pending(zone, zone->header->pending_oldest);
+        old = sel_zone_pending(zone, zone->header->pending_list.oldest);
 
         if (!sel_pending_expired(old, in->made, limits->ttl)) {
             break;

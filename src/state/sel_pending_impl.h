@@ -43,8 +43,7 @@ typedef struct {
     /* derived */
     uint32_t     counted;               /* in its partition */
     uint32_t     bucket_next;
-    uint32_t     older;
-    uint32_t     newer;
+    sel_links_t  order;
 
     uint8_t      id[SEL_PENDING_ID];
 } sel_pending_chunk_t;

@@ -61,20 +61,8 @@ sel_zone_pending_link(sel_zone_t *zone, sel_pending_chunk_t *pending)
     *bucket = number;
     SEL_ZONE_STEP();
 
-    pending->newer = SEL_CHUNK_NONE;
-    pending->older = header->pending_newest;
-    SEL_ZONE_STEP();
-
-    if (header->pending_newest == SEL_CHUNK_NONE) {
-        header->pending_oldest = number;
-
-    } else {
-        sel_zone_pending(zone, header->pending_newest)->newer = number;
-    }
-
-    SEL_ZONE_STEP();
-    header->pending_newest = number;
-    SEL_ZONE_STEP();
+    sel_list_insert(zone, &header->pending_list, header->pending_list.newest,
+                    &pending->order);
 
     header->pending++;
     header->pending_chunks += pending->chunks;
@@ -105,17 +93,7 @@ sel_zone_pending_end(sel_zone_t *zone, sel_pending_chunk_t *pending)
     *link = pending->bucket_next;
     SEL_ZONE_STEP();
 
-    link = pending->older == SEL_CHUNK_NONE
-           ? &header->pending_oldest
-           : &sel_zone_pending(zone, pending->older)->newer;
-    *link = pending->newer;
-    SEL_ZONE_STEP();
-
-    link = pending->newer == SEL_CHUNK_NONE
-           ? &header->pending_newest
-           : &sel_zone_pending(zone, pending->newer)->older;
-    *link = pending->older;
-    SEL_ZONE_STEP();
+    sel_list_remove(zone, &header->pending_list, &pending->order);
 
     header->pending--;
     header->pending_chunks -= pending->chunks;
@@ -137,8 +115,10 @@ sel_zone_pending_end(sel_zone_t *zone, sel_pending_chunk_t *pending)
 void
 sel_zone_pending_drop(sel_zone_t *zone, sel_counter_t counter)
 {
-    sel_zone_pending_end(zone, sel_zone_pending(zone,
-                                               zone->header->pending_oldest));
+    uint32_t  oldest;
+
+    oldest = zone->header->pending_list.oldest;
+    sel_zone_pending_end(zone, sel_zone_pending(zone, oldest));
     sel_count(zone, counter, 1);
 }
 

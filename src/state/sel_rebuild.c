@@ -69,11 +69,11 @@ sel_rebuild_reset(sel_zone_t *zone)
     header->slots_used = 0;
     header->workers = 0;
     header->partitions = 0;
-    header->oldest = SEL_CHUNK_NONE;
-    header->newest = SEL_CHUNK_NONE;
+    header->changes.oldest = SEL_CHUNK_NONE;
+    header->changes.newest = SEL_CHUNK_NONE;
     header->n_tombs = 0;
-    header->idle_oldest = SEL_CHUNK_NONE;
-    header->idle_newest = SEL_CHUNK_NONE;
+    header->idle.oldest = SEL_CHUNK_NONE;
+    header->idle.newest = SEL_CHUNK_NONE;
     header->idle_chunks = 0;
     SEL_ZONE_STEP();
 
@@ -200,14 +200,14 @@ sel_rebuild_changes(sel_zone_t *zone)
     older = SEL_CHUNK_NONE;
     version = sel_catalog_forgotten(zone);
 
-    header->oldest = sel_rebuild_sort(zone);
+    header->changes.oldest = sel_rebuild_sort(zone);
     SEL_ZONE_STEP();
 
-    for (number = header->oldest; number != SEL_CHUNK_NONE;
-         number = worker->newer)
+    for (number = header->changes.oldest; number != SEL_CHUNK_NONE;
+         number = worker->order.newer)
     {
         worker = sel_zone_worker(zone, number);
-        worker->older = older;
+        worker->order.older = older;
         older = number;
 
         if (sel_worker_version(worker) > version) {
@@ -225,7 +225,7 @@ sel_rebuild_changes(sel_zone_t *zone)
         SEL_ZONE_STEP();
     }
 
-    header->newest = older;
+    header->changes.newest = older;
     SEL_ZONE_STEP();
 
     if (version > sel_catalog_version(zone)) {
@@ -252,7 +252,7 @@ sel_rebuild_sort(sel_zone_t *zone)
              number = worker->bucket_next)
         {
             worker = sel_zone_worker(zone, number);
-            worker->newer = list;
+            worker->order.newer = list;
             SEL_ZONE_STEP();
             list = number;
         }
@@ -265,7 +265,7 @@ sel_rebuild_sort(sel_zone_t *zone)
 static uint32_t *
 sel_rebuild_newer(const sel_zone_t *zone, uint32_t number)
 {
-    return &sel_zone_worker(zone, number)->newer;
+    return &sel_zone_worker(zone, number)->order.newer;
 }
 
 
@@ -286,8 +286,8 @@ sel_rebuild_use(sel_zone_t *zone)
     sel_worker_chunk_t     *worker;
     sel_partition_chunk_t  *partition;
 
-    for (number = zone->header->oldest; number != SEL_CHUNK_NONE;
-         number = worker->newer)
+    for (number = zone->header->changes.oldest; number != SEL_CHUNK_NONE;
+         number = worker->order.newer)
     {
         worker = sel_zone_worker(zone, number);
 

@@ -48,12 +48,12 @@ sel_rebuild_books_reset(sel_zone_t *zone)
     header = zone->header;
 
     header->bookings = 0;
-    header->booking_oldest = SEL_CHUNK_NONE;
-    header->booking_newest = SEL_CHUNK_NONE;
+    header->booking_list.oldest = SEL_CHUNK_NONE;
+    header->booking_list.newest = SEL_CHUNK_NONE;
     header->edges = 0;
     header->pending = 0;
-    header->pending_oldest = SEL_CHUNK_NONE;
-    header->pending_newest = SEL_CHUNK_NONE;
+    header->pending_list.oldest = SEL_CHUNK_NONE;
+    header->pending_list.newest = SEL_CHUNK_NONE;
     header->pending_chunks = 0;
     header->pending_size = 0;
     SEL_ZONE_STEP();
@@ -85,9 +85,10 @@ sel_rebuild_books_reset(sel_zone_t *zone)
 void
 sel_rebuild_booking(sel_zone_t *zone, uint32_t number)
 {
-    sel_zone_booking(zone, number)->newer = zone->header->booking_oldest;
+    sel_zone_booking(zone, number)->order.newer =
+                                             zone->header->booking_list.oldest;
     SEL_ZONE_STEP();
-    zone->header->booking_oldest = number;
+    zone->header->booking_list.oldest = number;
     SEL_ZONE_STEP();
 }
 
@@ -95,9 +96,10 @@ sel_rebuild_booking(sel_zone_t *zone, uint32_t number)
 void
 sel_rebuild_pending(sel_zone_t *zone, uint32_t number)
 {
-    sel_zone_pending(zone, number)->newer = zone->header->pending_oldest;
+    sel_zone_pending(zone, number)->order.newer =
+                                             zone->header->pending_list.oldest;
     SEL_ZONE_STEP();
-    zone->header->pending_oldest = number;
+    zone->header->pending_list.oldest = number;
     SEL_ZONE_STEP();
 }
 
@@ -110,7 +112,7 @@ sel_rebuild_books_use(sel_zone_t *zone)
     sel_booking_chunk_t  *booking;
     sel_pending_chunk_t  *pending;
 
-    link = &zone->header->booking_oldest;
+    link = &zone->header->booking_list.oldest;
 
     while (*link != SEL_CHUNK_NONE) {
         booking = sel_zone_booking(zone, *link);
@@ -119,7 +121,7 @@ sel_rebuild_books_use(sel_zone_t *zone)
         if (slot->used == SEL_SLOT_FREE || slot->epoch != booking->epoch) {
             sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
             SEL_ZONE_STEP();
-            *link = booking->newer;
+            *link = booking->order.newer;
             sel_count(zone, SEL_COUNT_BOOKING_RANK_GONE, 1);
             continue;
         }
@@ -128,11 +130,11 @@ sel_rebuild_books_use(sel_zone_t *zone)
         sel_rebuild_chain(zone, booking->id_chain, SEL_CHUNK_BYTES);
         sel_rebuild_chain(zone, booking->life, SEL_CHUNK_LIFE);
 
-        link = &booking->newer;
+        link = &booking->order.newer;
     }
 
-    for (number = zone->header->pending_oldest; number != SEL_CHUNK_NONE;
-         number = pending->newer)
+    for (number = zone->header->pending_list.oldest; number != SEL_CHUNK_NONE;
+         number = pending->order.newer)
     {
         pending = sel_zone_pending(zone, number);
 
@@ -162,13 +164,13 @@ sel_rebuild_link_pending(sel_zone_t *zone)
 
     header = zone->header;
 
-    number = sel_zone_sort(zone, header->pending_oldest,
+    number = sel_zone_sort(zone, header->pending_list.oldest,
                            &sel_rebuild_pending_order);
-    header->pending_oldest = SEL_CHUNK_NONE;
+    header->pending_list.oldest = SEL_CHUNK_NONE;
 
     for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
         pending = sel_zone_pending(zone, number);
-        next = pending->newer;
+        next = pending->order.newer;
         sel_zone_pending_link(zone, pending);
     }
 }
@@ -183,13 +185,13 @@ sel_rebuild_link_bookings(sel_zone_t *zone)
 
     header = zone->header;
 
-    number = sel_zone_sort(zone, header->booking_oldest,
+    number = sel_zone_sort(zone, header->booking_list.oldest,
                            &sel_rebuild_booking_order);
-    header->booking_oldest = SEL_CHUNK_NONE;
+    header->booking_list.oldest = SEL_CHUNK_NONE;
 
     for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
         booking = sel_zone_booking(zone, number);
-        next = booking->newer;
+        next = booking->order.newer;
 
         booking->leaf = SEL_CHUNK_NONE;
         sel_booking_link(zone, booking);
@@ -251,7 +253,7 @@ sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking)
 static uint32_t *
 sel_rebuild_newer_booking(const sel_zone_t *zone, uint32_t number)
 {
-    return &sel_zone_booking(zone, number)->newer;
+    return &sel_zone_booking(zone, number)->order.newer;
 }
 
 
@@ -271,7 +273,7 @@ sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a, uint32_t b)
 static uint32_t *
 sel_rebuild_newer_pending(const sel_zone_t *zone, uint32_t number)
 {
-    return &sel_zone_pending(zone, number)->newer;
+    return &sel_zone_pending(zone, number)->order.newer;
 }
 
 

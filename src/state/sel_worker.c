@@ -128,20 +128,8 @@ sel_zone_changes_append(sel_zone_t *zone, sel_worker_chunk_t *worker)
     header = zone->header;
     number = sel_zone_chunk_number(zone, worker);
 
-    worker->newer = SEL_CHUNK_NONE;
-    worker->older = header->newest;
-    SEL_ZONE_STEP();
-
-    if (header->newest == SEL_CHUNK_NONE) {
-        header->oldest = number;
-
-    } else {
-        sel_zone_worker(zone, header->newest)->newer = number;
-    }
-
-    SEL_ZONE_STEP();
-    header->newest = number;
-    SEL_ZONE_STEP();
+    sel_list_insert(zone, &header->changes, header->changes.newest,
+                    &worker->order);
 
     if (worker->gone != 0) {
         header->tombs[header->n_tombs] = number;
@@ -165,23 +153,7 @@ sel_zone_changes_remove(sel_zone_t *zone, sel_worker_chunk_t *worker)
 
     header = zone->header;
 
-    if (worker->older == SEL_CHUNK_NONE) {
-        header->oldest = worker->newer;
-
-    } else {
-        sel_zone_worker(zone, worker->older)->newer = worker->newer;
-    }
-
-    SEL_ZONE_STEP();
-
-    if (worker->newer == SEL_CHUNK_NONE) {
-        header->newest = worker->older;
-
-    } else {
-        sel_zone_worker(zone, worker->newer)->older = worker->older;
-    }
-
-    SEL_ZONE_STEP();
+    sel_list_remove(zone, &header->changes, &worker->order);
 
     if (worker->gone != 0) {
         sel_zone_tomb_remove(zone, sel_zone_chunk_number(zone, worker));

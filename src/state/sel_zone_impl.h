@@ -47,6 +47,20 @@
     } while (0)
 
 
+/* A list of records: chunk numbers, NONE at the ends.  Derived. */
+typedef struct {
+    uint32_t  oldest;
+    uint32_t  newest;
+} sel_list_t;
+
+
+/* A record's place in one; at the same offset in all records of a list. */
+typedef struct {
+    uint32_t  older;
+    uint32_t  newer;
+} sel_links_t;
+
+
 struct sel_zone_header_s {
     _Atomic uint64_t  magic;            /* stored last */
     uint64_t          size;
@@ -74,20 +88,16 @@ struct sel_zone_header_s {
     uint32_t          slots_used;
     uint32_t          workers;          /* tombs not counted */
     uint32_t          partitions;
-    uint32_t          oldest;           /* worker records by version */
-    uint32_t          newest;
+    sel_list_t        changes;          /* worker records by version */
     uint32_t          n_tombs;
     uint32_t          tombs[SEL_TOMBS];         /* oldest first */
-    uint32_t          idle_oldest;      /* partitions that nothing is in */
-    uint32_t          idle_newest;
+    sel_list_t        idle;             /* partitions that nothing is in */
     uint64_t          idle_chunks;      /* that these take */
     uint32_t          bookings;
-    uint32_t          booking_oldest;   /* by the time they were made */
-    uint32_t          booking_newest;
+    sel_list_t        booking_list;     /* by the time they were made */
     uint32_t          edges;
     uint32_t          pending;
-    uint32_t          pending_oldest;   /* by generation */
-    uint32_t          pending_newest;
+    sel_list_t        pending_list;     /* by generation */
     uint32_t          pending_chunks;
     uint64_t          pending_size;     /* sum of their estimates */
     _Atomic uint32_t  meters[SEL_ZONE_PROCS];   /* head chunk or NONE */
@@ -131,8 +141,7 @@ typedef struct {
 
     /* derived */
     uint32_t     bucket_next;
-    uint32_t     older;
-    uint32_t     newer;
+    sel_links_t  order;
 } sel_worker_chunk_t;
 
 _Static_assert(sizeof(sel_worker_chunk_t) <= SEL_CHUNK_SIZE, "worker record");
@@ -294,6 +303,15 @@ uint32_t sel_zone_run_take(sel_zone_t *zone, uint32_t n);
 /* The record of a worker, also a tomb; NULL when there is none. */
 sel_worker_chunk_t *sel_zone_worker_find(const sel_zone_t *zone,
     uint64_t worker_id);
+
+/* Puts a record into a list behind another of it, or NONE: as the oldest. */
+void sel_list_insert(sel_zone_t *zone, sel_list_t *list, uint32_t older,
+    sel_links_t *links);
+
+/* Takes a record out of a list that it is in; its own links stay as they
+   were. */
+void sel_list_remove(sel_zone_t *zone, sel_list_t *list,
+    const sel_links_t *links);
 
 /* Puts a published record, newer than all others, in table and order. */
 void sel_zone_worker_link(sel_zone_t *zone, sel_worker_chunk_t *worker);

@@ -115,13 +115,13 @@ sel_check_ages(sel_zone_t *zone, uint32_t records, sel_check_sum_t *sums)
     n = 0;
     older = SEL_CHUNK_NONE;
 
-    for (number = zone->header->booking_oldest; number != SEL_CHUNK_NONE;
-         number = booking->newer)
+    for (number = zone->header->booking_list.oldest; number != SEL_CHUNK_NONE;
+         number = booking->order.newer)
     {
         booking = sel_zone_booking(zone, number);
 
         if (n++ == records || !sel_check_is(zone, number, SEL_CHUNK_BOOKING)
-            || booking->older != older)
+            || booking->order.older != older)
         {
             return "the list by age leads to something else";
         }
@@ -155,7 +155,7 @@ sel_check_ages(sel_zone_t *zone, uint32_t records, sel_check_sum_t *sums)
         sum->blocks += sel_booking_output_weight(zone, booking);
     }
 
-    return n == records && zone->header->booking_newest == older
+    return n == records && zone->header->booking_list.newest == older
            ? NULL : "a booking is not in the list by age";
 }
 
@@ -271,8 +271,8 @@ sel_check_routed(const sel_zone_t *zone)
 
     memset(routed, 0, sizeof(routed));
 
-    for (number = zone->header->booking_oldest; number != SEL_CHUNK_NONE;
-         number = booking->newer)
+    for (number = zone->header->booking_list.oldest; number != SEL_CHUNK_NONE;
+         number = booking->order.newer)
     {
         booking = sel_zone_booking(zone, number);
 

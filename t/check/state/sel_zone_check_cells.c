@@ -54,8 +54,8 @@ sel_check_counts(sel_zone_t *zone, int step)
     sel_cell_t            cell;
     sel_booking_chunk_t  *booking;
 
-    for (number = zone->header->booking_oldest; number != SEL_CHUNK_NONE;
-         number = booking->newer)
+    for (number = zone->header->booking_list.oldest; number != SEL_CHUNK_NONE;
+         number = booking->order.newer)
     {
         booking = sel_zone_booking(zone, number);
 

@@ -232,14 +232,14 @@ sel_check_idle(const sel_zone_t *zone, uint32_t records)
     chunks = 0;
     older = SEL_CHUNK_NONE;
 
-    for (number = zone->header->idle_oldest; number != SEL_CHUNK_NONE;
-         number = record->idle_newer)
+    for (number = zone->header->idle.oldest; number != SEL_CHUNK_NONE;
+         number = record->idle.newer)
     {
         record = sel_zone_partition(zone, number);
 
         if (n++ == records
             || !sel_check_is(zone, number, SEL_CHUNK_PARTITION)
-            || record->users != 0 || record->idle_older != older)
+            || record->users != 0 || record->idle.older != older)
         {
             return "the list of idle partitions leads to something else";
         }
@@ -261,7 +261,7 @@ sel_check_idle(const sel_zone_t *zone, uint32_t records)
         }
     }
 
-    return n == idle && zone->header->idle_newest == older
+    return n == idle && zone->header->idle.newest == older
            && zone->header->idle_chunks == chunks
            ? NULL : "an idle partition is not in the list, or the counts are "
                     "wrong";

@@ -87,13 +87,14 @@ sel_check_pending_order(sel_zone_t *zone, uint32_t records)
     chunks = 0;
     size = 0;
 
-    for (number = zone->header->pending_oldest; number != SEL_CHUNK_NONE;
-         number = pending->newer)
+    for (number = zone->header->pending_list.oldest; number != SEL_CHUNK_NONE;
+         number = pending->order.newer)
     {
         pending = sel_zone_pending(zone, number);
 
         if (n++ == records || !sel_check_is(zone, number, SEL_CHUNK_PENDING)
-            || pending->older != older || pending->generation <= generation)
+            || pending->order.older != older
+            || pending->generation <= generation)
         {
             return "the order of pending selections is another";
         }
@@ -104,7 +105,7 @@ sel_check_pending_order(sel_zone_t *zone, uint32_t records)
         size += pending->size;
     }
 
-    if (n != records || zone->header->pending_newest != older
+    if (n != records || zone->header->pending_list.newest != older
         || generation > zone->header->generations)
     {
         return "a pending selection is not in the order";

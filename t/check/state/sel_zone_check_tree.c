@@ -98,8 +98,8 @@ sel_check_paths(sel_zone_t *zone, sel_check_edge_t *edges)
     const char           *wrong;
     sel_booking_chunk_t  *booking;
 
-    for (number = zone->header->booking_oldest; number != SEL_CHUNK_NONE;
-         number = booking->newer)
+    for (number = zone->header->booking_list.oldest; number != SEL_CHUNK_NONE;
+         number = booking->order.newer)
     {
         booking = sel_zone_booking(zone, number);
         wrong = sel_check_path(zone, booking);

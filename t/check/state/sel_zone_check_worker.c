@@ -65,8 +65,8 @@ sel_zone_check_changes(sel_zone_t *zone)
     tombs = 0;
     workers = 0;
 
-    for (number = header->oldest; number != SEL_CHUNK_NONE;
-         number = worker->newer)
+    for (number = header->changes.oldest; number != SEL_CHUNK_NONE;
+         number = worker->order.newer)
     {
         if (!sel_check_is(zone, number, SEL_CHUNK_WORKER)) {
             return "the order of changes leads to something else";
@@ -74,7 +74,9 @@ sel_zone_check_changes(sel_zone_t *zone)
 
         worker = sel_zone_worker(zone, number);
 
-        if (sel_worker_version(worker) <= version || worker->older != older) {
+        if (sel_worker_version(worker) <= version
+            || worker->order.older != older)
+        {
             return "the order of changes is not that of the versions";
         }
 
@@ -91,7 +93,7 @@ sel_zone_check_changes(sel_zone_t *zone)
         }
     }
 
-    if (header->newest != older) {
+    if (header->changes.newest != older) {
         return "the newest change is not the last";
     }
 
@@ -123,9 +125,9 @@ sel_zone_check_slots(sel_zone_t *zone)
     ranks = 0;
     wrong = NULL;
 
-    for (number = zone->header->oldest;
+    for (number = zone->header->changes.oldest;
          number != SEL_CHUNK_NONE && wrong == NULL;
-         number = worker->newer)
+         number = worker->order.newer)
     {
         worker = sel_zone_worker(zone, number);
 

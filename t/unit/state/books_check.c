@@ -198,8 +198,8 @@ test_check_books(void **state)
     slot = &test->zone.slots[test->ranks[1].slot];
 
     spoil(test, &header->bookings, 1);
-    spoil(test, &header->booking_oldest, 1);
-    spoil(test, &header->booking_newest, 1);
+    spoil(test, &header->booking_list.oldest, 1);
+    spoil(test, &header->booking_list.newest, 1);
     spoil(test, &header->edges, 1);
     spoil(test, &slot->requests, 1);
     spoil(test, &slot->prefill, 1);
@@ -210,7 +210,7 @@ test_check_books(void **state)
     booking = sel_zone_booking(&test->zone,
                                first_of(test, SEL_CHUNK_BOOKING));
     spoil(test, &booking->leaf, 1);
-    spoil(test, &booking->older, 1);
+    spoil(test, &booking->order.older, 1);
     spoil(test, &booking->slot_older, 1);
 
     edge = sel_zone_edge(&test->zone, first_of(test, SEL_CHUNK_EDGE));
@@ -252,17 +252,17 @@ test_check_others(void **state)
     header = test->zone.header;
 
     spoil(test, &header->pending, 1);
-    spoil(test, &header->pending_oldest, 1);
-    spoil(test, &header->pending_newest, 1);
+    spoil(test, &header->pending_list.oldest, 1);
+    spoil(test, &header->pending_list.newest, 1);
     spoil(test, &header->pending_chunks, 1);
     spoil(test, &header->pending_size, 1);
-    spoil(test, &header->idle_oldest, 1);
-    spoil(test, &header->idle_newest, 1);
+    spoil(test, &header->idle.oldest, 1);
+    spoil(test, &header->idle.newest, 1);
     spoil(test, &header->idle_chunks, 1);
 
-    record = sel_zone_pending(&test->zone, header->pending_oldest);
-    spoil(test, &record->newer, 1);
-    record = sel_zone_pending(&test->zone, header->pending_newest);
+    record = sel_zone_pending(&test->zone, header->pending_list.oldest);
+    spoil(test, &record->order.newer, 1);
+    record = sel_zone_pending(&test->zone, header->pending_list.newest);
     spoil(test, &record->counted, 1);
 
     end(test);
