@@ -26,8 +26,9 @@ use SelProc qw(reserve_port poll_for exit_status);
 
 use constant ANSWER_TIME => 10;
 
-my $PROGRAM = dirname(__FILE__) . '/engine.py';
-my $JSON    = JSON::PP->new->canonical;
+my $JSON = JSON::PP->new->canonical;
+
+sub program { return dirname(__FILE__) . '/engine.py' }
 
 
 # Options: ranks (1), block_size (16), form (map or array) of the events,
@@ -51,6 +52,7 @@ sub start {
     }
 
     $self->_launch;
+    $self->open($_) for 0 .. $self->{ranks} - 1;
 
     return $self;
 }
@@ -59,6 +61,8 @@ sub start {
 sub _launch {
     my ($self) = @_;
 
+    my $program = $self->program;
+
     pipe my $in, my $to or die "pipe: $!";
     pipe my $from, my $out or die "pipe: $!";
 
@@ -66,15 +70,13 @@ sub _launch {
 
     if ($pid == 0) {
         open STDIN, '<&', $in and open STDOUT, '>&', $out
-            and exec { $PROGRAM } $PROGRAM;
-        print STDERR "$PROGRAM: $!\n";
+            and exec { $program } $program;
+        print STDERR "$program: $!\n";
         _exit(127);
     }
 
     $to->autoflush(1);
     @$self{qw(pid to from buffer)} = ($pid, $to, $from, '');
-
-    $self->open($_) for 0 .. $self->{ranks} - 1;
 
     return;
 }
@@ -291,6 +293,7 @@ sub restart {
 
     $self->stop($signal // 'TERM');
     $self->_launch;
+    $self->open($_) for 0 .. $self->{ranks} - 1;
 
     return;
 }

@@ -47,15 +47,13 @@ use parent qw(SelEngine);
 use Carp qw(croak);
 use Exporter ();
 use File::Basename qw(dirname);
-use JSON::PP ();
-use POSIX qw(_exit);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use SelProc qw(reserve_port poll_for);
 
 our @EXPORT_OK = qw(now);
 
-my $PROGRAM = dirname(__FILE__) . '/stream.py';
+sub program { return dirname(__FILE__) . '/stream.py' }
 
 sub import { goto &Exporter::import }
 
@@ -72,28 +70,6 @@ sub start {
     $self->open($_) for 1 .. $self->{engines};
 
     return $self;
-}
-
-
-sub _launch {
-    my ($self) = @_;
-
-    pipe my $in, my $to or die "pipe: $!";
-    pipe my $from, my $out or die "pipe: $!";
-
-    my $pid = fork // die "fork: $!";
-
-    if ($pid == 0) {
-        open STDIN, '<&', $in and open STDOUT, '>&', $out
-            and exec { $PROGRAM } $PROGRAM;
-        print STDERR "$PROGRAM: $!\n";
-        _exit(127);
-    }
-
-    $to->autoflush(1);
-    @$self{qw(pid to from buffer)} = ($pid, $to, $from, '');
-
-    return;
 }
 
 
