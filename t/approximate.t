@@ -368,6 +368,7 @@ subtest 'N3: what is recorded has its time' => sub {
     cmp_ok $first, '>=', 2, 'N3: not forgotten before';
     cmp_ok $last, '<', $made - $start + 2.1 + $late, 'N3: nor long after';
     knows(\%once, '1/0 0, 2/0 0', 'N3: in neither process');
+    forgets(\%part, '1/0 3, 2/0 0', $start, 4);
 
     SKIP: {
         skip 'too slow a machine to look in time', 2
@@ -378,6 +379,7 @@ subtest 'N3: what is recorded has its time' => sub {
 
     ($last, $first) = forgets(\%twice, '1/0 2, 2/0 0', $renewed, 4);
     cmp_ok $first, '>=', 2, 'N3: until its second time is over';
+    forgets(\%part, '1/0 1, 2/0 0', $renewed, 4);
     knows(\%part, '1/0 0, 2/0 0', 'all is forgotten');
 
     visit(1, %once);
