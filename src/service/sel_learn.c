@@ -16,6 +16,11 @@ static void sel_learn_decision(sel_service_t *service,
     const sel_decision_t *decision);
 
 
+/*
+ * The view is read behind the decisions: a rank is in the catalog before
+ * anything is decided for it.
+ */
+
 bool
 sel_learn(sel_service_t *service)
 {
@@ -39,6 +44,10 @@ sel_learn(sel_service_t *service)
             n = sel_decisions_read(service->zone, &learn->at, learn->buffer,
                                    learn->size, decisions, SEL_LEARN_BATCH,
                                    &lost);
+
+            if (n != 0) {
+                (void) sel_view_refresh(&service->view);
+            }
 
             for (i = 0; i < n; i++) {
                 sel_learn_decision(service, &decisions[i]);

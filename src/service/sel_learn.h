@@ -13,7 +13,8 @@
 
 /*
  * Applies what was decided since the last time, and forgets what is old, as
- * much as was learned and somewhat more; true when nothing more is due.
+ * much as was learned and somewhat more; true when nothing more is due.  May
+ * refresh the view.
  */
 bool sel_learn(sel_service_t *service);
 

@@ -22,6 +22,8 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
     s = &service->scratch;
     prompt = &lookup->prompt;
 
+    (void) sel_learn(service);
+
     lookup->partition = sel_service_partition(service, arena,
                                               body->model_name,
                                               body->routing_group, fault);
@@ -31,8 +33,6 @@ sel_lookup(sel_service_t *service, sel_arena_t *arena,
     {
         return false;
     }
-
-    (void) sel_learn(service);
 
     if (!sel_lookup_room(s, sel_index_owner_limit(service->index))) {
         return sel_fault_memory(fault);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "reserve_test.h"
+#include "service/sel_learn.h"
 
 
 #define LONG_TTL  (UINT64_C(1) << 50)
@@ -84,6 +85,21 @@ test_recorded(void **state)
 
     /* no reservation's end takes anything away */
     must(&a, world_release(&a, "r"));
+    both_know(7, 1, 5);
+}
+
+
+/*
+ * A process that learns between requests has not read the catalog since; the
+ * rank may be new to it.
+ */
+
+static void
+test_rank_new(void **state)
+{
+    must(&a, world_select_and_reserve(&a, "{" EAST "," FIVE ON("7", "1")
+                                      "}"));
+    assert_true(sel_learn(&b.service));
     both_know(7, 1, 5);
 }
 
@@ -442,6 +458,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_recorded, begin, worlds_end),
+        cmocka_unit_test_setup_teardown(test_rank_new, begin, worlds_end),
         cmocka_unit_test_setup_teardown(test_ways_to_book, begin, worlds_end),
         cmocka_unit_test_setup_teardown(test_tokens, begin, worlds_end),
         cmocka_unit_test_setup_teardown(test_not_recording, begin,
