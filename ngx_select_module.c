@@ -175,6 +175,7 @@ ngx_http_select_init_process(ngx_cycle_t *cycle)
     start.settings.block_size = mcf->block_size != NGX_CONF_UNSET
                                 ? (uint32_t) mcf->block_size : 0;
     start.settings.expire = (uint64_t) mcf->expire * 1000000;
+    start.settings.session_ttl = (uint64_t) mcf->session_ttl * 1000000;
     start.settings.pending.ttl = (uint64_t) mcf->pending_ttl * 1000000;
     start.settings.pending.max = (uint32_t) mcf->pending_max;
     start.settings.pending.size = mcf->pending_size;

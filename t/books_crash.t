@@ -371,9 +371,11 @@ subtest 'a full zone' => sub {
     is $answer->header('Content-Type'), 'application/json', 'in JSON';
     like eval { $answer->json->{error} } // $answer->body,
         qr/zone.* full|full.* zone/, 'the error names the zone';
-    is join(' ', grep { $ng->ask('POST /reservations',
-        { selection_id => "p$_" })->status != 404 } 2 .. 20), '',
-        'selections had to go before that';
+
+    # One that is smaller than a booking may be left: it would not help.
+    my @left = grep { $ng->ask('POST /reservations',
+        { selection_id => "p$_" })->status != 404 } 2 .. 20;
+    like "@left", qr/\A(?:20)?\z/, 'selections had to go before that';
     $ng->loads_are($loads, 'nothing of it is booked');
 
     my $tries = 30;
@@ -387,7 +389,7 @@ subtest 'a full zone' => sub {
             'the id is free') if $n < 4;
     }
     $ng->loads_are($loads, 'nothing of them is booked');
-    is $ng->metric('select_zone_full_total'), $refused + 1 + $tries,
+    is $ng->metric('select_zone_full_total'), $refused + 1 + @left + $tries,
         'each refusal is counted';
 
     my @lines = $ng->log($mark) =~ /^(.*\bfull\b.*)$/mg;

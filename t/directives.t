@@ -92,6 +92,16 @@ my %directive = (
             (map { ($_ => qr/must be between 1s and 365d/) } qw(0 999ms)),
         ],
     },
+    select_session_affinity => {
+        good => [ 'off', '1s', '1000ms', @years ],
+        bad  => [
+            @no_times,
+            '1s off' => qr/invalid number of arguments/,
+            'on'     => qr/invalid time/,
+            (map { ($_ => qr/must be between 1 and 31536000 seconds, or off/) }
+                qw(0 999ms 31536001s)),
+        ],
+    },
     select_approximate_ttl => {
         good => [ '0', '1ms', @years ],
         bad  => [

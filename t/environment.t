@@ -109,9 +109,10 @@ my @all = (@variables, @times,
 # Some settings have no variable.
 
 my %plain = (
-    select_index_memory    => '2048m (default)',
-    select_silence_warning => '300000ms (default)',
-    select_pending         => 'ttl=120000ms max=4096 size=268435456 (default)',
+    select_index_memory     => '2048m (default)',
+    select_silence_warning  => '300000ms (default)',
+    select_session_affinity => 'off (default)',
+    select_pending          => 'ttl=120000ms max=4096 size=268435456 (default)',
 );
 
 is settings({})->{$_}, $plain{$_}, "the default of $_" for sort keys %plain;

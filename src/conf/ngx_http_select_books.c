@@ -24,6 +24,11 @@ ngx_http_select_time_t  ngx_http_select_expire_bounds = {
     1000, NGX_HTTP_SELECT_YEAR, 0, "must be between 1s and 365d"
 };
 
+ngx_http_select_time_t  ngx_http_select_session_bounds = {
+    1000, NGX_HTTP_SELECT_YEAR, 1,
+    "must be between 1 and 31536000 seconds, or off"
+};
+
 ngx_http_select_time_t  ngx_http_select_approximate_bounds = {
     0, NGX_HTTP_SELECT_YEAR, 0, "must be at most 365d"
 };
@@ -157,6 +162,7 @@ void
 ngx_http_select_books_create(ngx_http_select_main_conf_t *mcf)
 {
     mcf->expire = NGX_CONF_UNSET_MSEC;
+    mcf->session_ttl = NGX_CONF_UNSET_MSEC;
     mcf->approximate_ttl = NGX_CONF_UNSET_MSEC;
     mcf->predicted_ttl = NGX_CONF_UNSET_MSEC;
     mcf->lru = NGX_CONF_UNSET_UINT;
@@ -182,6 +188,11 @@ ngx_http_select_books_init(ngx_conf_t *cf, ngx_http_select_main_conf_t *mcf)
                                  &ngx_http_select_predicted_bounds,
                                  &mcf->predicted_ttl,
                                  &mcf->predicted_ttl_from);
+
+    if (mcf->session_ttl == NGX_CONF_UNSET_MSEC) {
+        mcf->session_ttl = 0;
+        mcf->session_ttl_from = "default";
+    }
 
     if (!mcf->pending_set) {
         mcf->pending_from = "default";

@@ -19,6 +19,7 @@ typedef struct {
 
 extern ngx_http_select_time_t  ngx_http_select_silence_bounds;
 extern ngx_http_select_time_t  ngx_http_select_expire_bounds;
+extern ngx_http_select_time_t  ngx_http_select_session_bounds;
 extern ngx_http_select_time_t  ngx_http_select_approximate_bounds;
 extern ngx_http_select_time_t  ngx_http_select_predicted_bounds;
 extern ngx_conf_enum_t         ngx_http_select_policies[];

@@ -6,6 +6,8 @@ static void ngx_http_select_settle(ngx_http_select_loc_conf_t *conf);
 static ngx_uint_t ngx_http_select_no_prefix(ngx_http_core_loc_conf_t *clcf);
 static char *ngx_http_select_defaults(ngx_conf_t *cf,
     ngx_http_select_main_conf_t *mcf, ngx_http_select_loc_conf_t *conf);
+static char *ngx_http_select_default_session(ngx_conf_t *cf,
+    ngx_http_select_loc_conf_t *conf);
 static void ngx_http_select_body_limit(ngx_conf_t *cf,
     ngx_http_core_loc_conf_t *clcf, off_t inherited);
 
@@ -98,6 +100,7 @@ ngx_http_select_create_loc_conf(ngx_conf_t *cf)
     conf->load_aware = NGX_CONF_UNSET;
     conf->fallback = NGX_CONF_UNSET_UINT;
     conf->group = NGX_CONF_UNSET_PTR;
+    conf->session = NGX_CONF_UNSET_PTR;
     conf->body_size = NGX_CONF_UNSET;
 
     return conf;
@@ -141,6 +144,7 @@ ngx_http_select_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->fallback, prev->fallback,
                               NGX_HTTP_SELECT_FALLBACK_LOAD);
     ngx_conf_merge_ptr_value(conf->group, prev->group, NULL);
+    ngx_conf_merge_ptr_value(conf->session, prev->session, NULL);
     ngx_conf_merge_str_value(conf->rank_header, prev->rank_header,
                              "X-Data-Parallel-Rank");
 
@@ -253,7 +257,34 @@ ngx_http_select_defaults(ngx_conf_t *cf, ngx_http_select_main_conf_t *mcf,
                                     &mcf->assume_kv_reuse_from);
     }
 
-    return NGX_CONF_OK;
+    return conf->session != NGX_CONF_UNSET_PTR ? NGX_CONF_OK
+           : ngx_http_select_default_session(cf, conf);
+}
+
+
+static char *
+ngx_http_select_default_session(ngx_conf_t *cf,
+    ngx_http_select_loc_conf_t *conf)
+{
+    ngx_str_t                          value;
+    ngx_http_compile_complex_value_t   ccv;
+
+    ngx_str_set(&value, "$http_x_session_id");
+
+    conf->session = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+
+    if (conf->session == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &value;
+    ccv.complex_value = conf->session;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? NGX_CONF_OK
+                                                          : NGX_CONF_ERROR;
 }
 
 

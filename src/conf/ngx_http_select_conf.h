@@ -31,6 +31,7 @@ typedef struct {
     size_t           index_memory;
     ngx_msec_t       silence;           /* of KV events; 0: off */
     ngx_msec_t       expire;            /* age of a booking */
+    ngx_msec_t       session_ttl;       /* 0: off */
     ngx_msec_t       approximate_ttl;
     ngx_msec_t       predicted_ttl;     /* 0: off */
     ngx_uint_t       lru;               /* approximate policy */
@@ -45,6 +46,7 @@ typedef struct {
     const char      *index_memory_from;
     const char      *silence_from;
     const char      *expire_from;
+    const char      *session_ttl_from;
     const char      *approximate_ttl_from;
     const char      *predicted_ttl_from;
     const char      *lru_from;
@@ -85,6 +87,8 @@ typedef struct {
     ngx_uint_t             fallback;
     ngx_http_complex_value_t
                           *group;       /* NULL: default */
+    ngx_http_complex_value_t
+                          *session;
     ngx_str_t              rank_header; /* len 0: off */
     unsigned               no_prefix:1; /* the whole URI is the route */
 } ngx_http_select_loc_conf_t;

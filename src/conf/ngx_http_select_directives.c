@@ -92,6 +92,13 @@ ngx_command_t  ngx_http_select_commands[] = {
       offsetof(ngx_http_select_main_conf_t, expire),
       &ngx_http_select_expire_bounds },
 
+    { ngx_string("select_session_affinity"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_select_set_time,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_select_main_conf_t, session_ttl),
+      &ngx_http_select_session_bounds },
+
     { ngx_string("select_approximate_ttl"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_select_set_time,
@@ -188,6 +195,13 @@ ngx_command_t  ngx_http_select_commands[] = {
       ngx_http_set_complex_value_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_select_loc_conf_t, group),
+      NULL },
+
+    { ngx_string("select_route_session"),
+      NGX_HTTP_SELECT_ANY|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_select_loc_conf_t, session),
       NULL },
 
     { ngx_string("select_route_rank_header"),

@@ -46,6 +46,8 @@ ngx_http_select_log_settings(ngx_cycle_t *cycle,
                              mcf->silence_from);
     ngx_http_select_put_time(&buf, "select_reservation_expire", mcf->expire,
                              mcf->expire_from);
+    ngx_http_select_put_time(&buf, "select_session_affinity",
+                             mcf->session_ttl, mcf->session_ttl_from);
     ngx_http_select_put_time(&buf, "select_approximate_ttl",
                              mcf->approximate_ttl, mcf->approximate_ttl_from);
     ngx_http_select_put(&buf, "select_approximate_policy",

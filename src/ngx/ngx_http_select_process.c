@@ -9,6 +9,7 @@
 #include "ngx/ngx_http_select_process.h"
 #include "service/sel_learn.h"
 #include "service/sel_metrics.h"
+#include "state/sel_session.h"
 
 
 /* how often gauges are set and dead processes looked for, milliseconds */
@@ -22,6 +23,11 @@
 #define NGX_HTTP_SELECT_EXPIRE      32
 #define NGX_HTTP_SELECT_EXPIRE_MIN  1000000000ull
 #define NGX_HTTP_SELECT_EXPIRE_MAX  60000000000ull
+
+/* bindings that are reaped in one turn of the lock, and how often they are
+   looked for: each time to live, but this often, nanoseconds */
+#define NGX_HTTP_SELECT_REAP        64
+#define NGX_HTTP_SELECT_REAP_MAX    30000000000ull
 
 /* memberships swept in one turn of the event loop */
 #define NGX_HTTP_SELECT_SWEEP  1024
@@ -37,6 +43,7 @@ typedef struct {
     ngx_log_t                 *log;
     ngx_uint_t                 generation;
     uint64_t                   expire;      /* when bookings next do, ns */
+    uint64_t                   reap;        /* when bindings next do */
     unsigned                   routes:1;
     unsigned                   running:1;
     unsigned                   complained:1;
@@ -51,6 +58,7 @@ static void ngx_http_select_process_warned(void *data,
     const sel_view_rank_t *rank, const char *text);
 static void ngx_http_select_process_rung(void *data);
 static void ngx_http_select_process_expire(void);
+static void ngx_http_select_process_reap(void);
 static void ngx_http_select_process_shutdown(void *data);
 static void ngx_http_select_process_tick(ngx_event_t *ev);
 static void ngx_http_select_process_sweep(ngx_event_t *ev);
@@ -115,6 +123,7 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
     sel_view_init(&service->view, start->zone, service->index, &host);
 
     sel_books_expiry(start->zone, service->settings.expire);
+    sel_sessions_ttl(start->zone, service->settings.session_ttl);
 
     p->running = 1;
 
@@ -352,6 +361,33 @@ ngx_http_select_process_expire(void)
 }
 
 
+/* Also when there are no sessions any more: some may be left. */
+
+static void
+ngx_http_select_process_reap(void)
+{
+    uint64_t                    now, ttl;
+    ngx_http_select_process_t  *p;
+
+    p = &ngx_http_select_process;
+    now = sel_clock_ns();
+
+    if (now < p->reap) {
+        return;
+    }
+
+    ttl = p->service.settings.session_ttl;
+    p->reap = now + (ttl != 0 ? ngx_min(ttl, NGX_HTTP_SELECT_REAP_MAX)
+                              : NGX_HTTP_SELECT_REAP_MAX);
+
+    while (sel_sessions_reap(p->service.zone, now, NGX_HTTP_SELECT_REAP)
+           == NGX_HTTP_SELECT_REAP)
+    {
+        /* void */
+    }
+}
+
+
 /* A reload or a quit: no more news of the catalog are needed. */
 
 static void
@@ -386,6 +422,7 @@ ngx_http_select_process_tick(ngx_event_t *ev)
     }
 
     ngx_http_select_process_expire();
+    ngx_http_select_process_reap();
     ngx_http_select_process_rung(NULL);
     ngx_http_select_process_meter();
 

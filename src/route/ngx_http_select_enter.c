@@ -149,8 +149,8 @@ ngx_http_select_enter_refuse(ngx_http_select_forward_t *f)
         page = clcf->error_pages->elts;
 
         for (i = 0; i < clcf->error_pages->nelts; i++) {
-            if (page[i].status == NGX_HTTP_SERVICE_UNAVAILABLE) {
-                return NGX_HTTP_SERVICE_UNAVAILABLE;
+            if ((ngx_uint_t) page[i].status == f->status) {
+                return (ngx_int_t) f->status;
             }
         }
     }
@@ -168,12 +168,12 @@ ngx_http_select_enter_refuse(ngx_http_select_forward_t *f)
     sel_json_out_key(&out, "message");
     sel_json_out_text(&out, f->fault);
     sel_json_out_key(&out, "type");
-    sel_json_out_text(&out, "service_unavailable");
+    sel_json_out_text(&out, f->status == NGX_HTTP_BAD_REQUEST
+                            ? "invalid_request_error" : "service_unavailable");
     sel_json_out_key(&out, "code");
-    sel_json_out_u64(&out, NGX_HTTP_SERVICE_UNAVAILABLE);
+    sel_json_out_u64(&out, f->status);
     sel_json_out_object_end(&out);
     sel_json_out_object_end(&out);
 
-    return ngx_http_select_send(f->r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                ngx_http_select_json, buf);
+    return ngx_http_select_send(f->r, f->status, ngx_http_select_json, buf);
 }

@@ -21,12 +21,16 @@ static ngx_int_t ngx_http_select_forward_route(ngx_http_select_forward_t *f,
     sel_service_t *service, sel_arena_t *arena, sel_fault_t *fault);
 static ngx_int_t ngx_http_select_forward_group(ngx_http_select_forward_t *f,
     sel_str_t *group);
+static ngx_int_t ngx_http_select_forward_session(ngx_http_select_forward_t *f,
+    sel_select_body_t *body);
 static bool ngx_http_select_forward_allows(void *data,
     const sel_view_rank_t *rank);
 static ngx_int_t ngx_http_select_forward_header(ngx_http_select_forward_t *f);
 static ngx_int_t ngx_http_select_forward_headers(
     ngx_http_select_forward_t *f);
 static ngx_int_t ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
+    const char *reason, const char *text);
+static ngx_int_t ngx_http_select_forward_fault(ngx_http_select_forward_t *f,
     const char *reason, const char *text);
 
 
@@ -104,6 +108,21 @@ ngx_http_select_forward_free(ngx_http_select_forward_t *f)
 }
 
 
+void
+ngx_http_select_forward_failed(ngx_http_select_forward_t *f)
+{
+    sel_service_t  *service;
+
+    service = ngx_http_select_service();
+
+    if (f->booked && service != NULL) {
+        (void) sel_served_failed(service->zone, f->ctx->choice.id);
+    }
+
+    f->booked = 0;
+}
+
+
 ngx_int_t
 ngx_http_select_forward_choose(ngx_http_select_forward_t *f)
 {
@@ -116,6 +135,7 @@ ngx_http_select_forward_choose(ngx_http_select_forward_t *f)
     f->chosen = 0;
     f->open = 0;
     f->fault = NULL;
+    f->status = NGX_HTTP_SERVICE_UNAVAILABLE;
 
     if (service == NULL) {
         return ngx_http_select_forward_nobody(f, "no_worker",
@@ -127,7 +147,11 @@ ngx_http_select_forward_choose(ngx_http_select_forward_t *f)
 
     rc = ngx_http_select_forward_route(f, service, &arena, &fault);
 
-    if (rc == NGX_DECLINED && fault.class != SEL_FAULT_NONE) {
+    if (rc == NGX_DECLINED && fault.class == SEL_FAULT_BAD_REQUEST) {
+        f->status = NGX_HTTP_BAD_REQUEST;
+        rc = ngx_http_select_forward_fault(f, "bad_request", fault.text);
+
+    } else if (rc == NGX_DECLINED && fault.class != SEL_FAULT_NONE) {
         rc = ngx_http_select_forward_nobody(f, fault.class == SEL_FAULT_FULL
                                                ? "full" : "no_worker",
                                             fault.text);
@@ -171,7 +195,9 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
                    "the request has no prompt of token ids");
     }
 
-    if (ngx_http_select_forward_group(f, &route.routing_group) != NGX_OK) {
+    if (ngx_http_select_forward_group(f, &route.routing_group) != NGX_OK
+        || ngx_http_select_forward_session(f, &route.body) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -199,7 +225,8 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
     }
 
     f->chosen = 1;
-    f->reason = route.tokens ? "prompt" : "load";
+    f->reason = f->ctx->choice.by_session ? "session"
+                : route.tokens ? "prompt" : "load";
 
     if (f->n_tried < NGX_HTTP_SELECT_TRIES) {
         tried = &f->tried[f->n_tried++];
@@ -229,6 +256,25 @@ ngx_http_select_forward_group(ngx_http_select_forward_t *f, sel_str_t *group)
 
     if (value.len != 0) {
         *group = (sel_str_t) { value.len, value.data };
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_select_forward_session(ngx_http_select_forward_t *f,
+    sel_select_body_t *body)
+{
+    ngx_str_t  value;
+
+    if (ngx_http_complex_value(f->r, f->conf->session, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (value.len != 0) {
+        body->given |= (uint64_t) 1 << SEL_SELECT_SESSION_ID;
+        body->session_id = (sel_str_t) { value.len, value.data };
     }
 
     return NGX_OK;
@@ -363,9 +409,6 @@ static ngx_int_t
 ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
     const char *reason, const char *text)
 {
-    size_t   len;
-    u_char  *p;
-
     if (f->conf->fallback == NGX_HTTP_SELECT_FALLBACK_OPEN
         && f->upstream->servers != 0)
     {
@@ -374,6 +417,17 @@ ngx_http_select_forward_nobody(ngx_http_select_forward_t *f,
 
         return NGX_OK;
     }
+
+    return ngx_http_select_forward_fault(f, reason, text);
+}
+
+
+static ngx_int_t
+ngx_http_select_forward_fault(ngx_http_select_forward_t *f,
+    const char *reason, const char *text)
+{
+    size_t   len;
+    u_char  *p;
 
     len = ngx_strlen(text) + 1;
     p = ngx_pnalloc(f->r->pool, len);

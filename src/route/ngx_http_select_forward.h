@@ -40,6 +40,7 @@ typedef struct {
     ngx_table_elt_t                   *rank;        /* header to the engine */
     const char                        *reason;      /* $select_reason */
     const char                        *fault;       /* why nobody was chosen */
+    ngx_uint_t                         status;      /* then */
     ngx_http_select_who_t              who;
     ngx_uint_t                         n_tried;
     ngx_http_select_tried_t            tried[NGX_HTTP_SELECT_TRIES];
@@ -67,8 +68,10 @@ ngx_http_select_forward_t *ngx_http_select_forward(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_select_forward_choose(ngx_http_select_forward_t *f);
 
-/* Ends the booking, if there is one. */
+/* Ends the booking, if there is one; _failed(): and the session's binding to
+   the rank, which did not serve. */
 void ngx_http_select_forward_free(ngx_http_select_forward_t *f);
+void ngx_http_select_forward_failed(ngx_http_select_forward_t *f);
 
 /* The handler before the content phase. */
 ngx_int_t ngx_http_select_enter_handler(ngx_http_request_t *r);

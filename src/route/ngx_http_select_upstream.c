@@ -80,7 +80,7 @@ ngx_http_select_peer_init(ngx_http_request_t *r,
     pc->data = f;
     pc->get = ngx_http_select_peer_get;
     pc->free = ngx_http_select_peer_free;
-    pc->tries = ngx_max(ngx_min(f->ctx->choice.candidates,
+    pc->tries = ngx_max(ngx_min(f->ctx->choice.eligible,
                                 NGX_HTTP_SELECT_TRIES), 1);
 #if (NGX_HTTP_SSL)
     pc->set_session = ngx_http_select_peer_set_session;
@@ -231,13 +231,16 @@ ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
 
     if (ngx_http_select_peer_stale(pc, f, state)) {
         f->n_tried--;
+        ngx_http_select_forward_free(f);
 
     } else if (state & NGX_PEER_FAILED) {
         ngx_http_select_failed(f->upstream, f->ctx->choice.slot,
                                f->ctx->choice.epoch, pc->log);
-    }
+        ngx_http_select_forward_failed(f);
 
-    ngx_http_select_forward_free(f);
+    } else {
+        ngx_http_select_forward_free(f);
+    }
 
     if (pc->tries) {
         pc->tries--;

@@ -1,7 +1,7 @@
 /*
  * Checks that concern a worker are made once for all its ranks, which stand
- * together in the partition's list.  A pin is a check like the others; an
- * affinity target narrows the result only when something is left by it.
+ * together in the partition's list.  A pin is a check like the others; a
+ * target narrows the result only when something is left by it.
  */
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool sel_eligible_worker(const sel_eligible_t *e,
     const sel_worker_t *worker);
 static uint32_t sel_eligible_collect(sel_service_t *service,
     const sel_view_partition_t *partition, const sel_eligible_t *e,
-    const sel_target_t *target);
+    const sel_target_t *pin);
 static double sel_eligible_preferred(const sel_select_body_t *body,
     const sel_worker_t *worker);
 static bool sel_eligible_has(const sel_u64_list_t *list, uint64_t id);
@@ -56,22 +56,8 @@ sel_eligible(sel_service_t *service, sel_arena_t *arena,
                          (unsigned long long) body->pinned_worker.worker_id);
     }
 
-    *n = 0;
-
-    if (pinned) {
-        *n = sel_eligible_collect(service, partition, &e,
-                                  &body->pinned_worker);
-
-    } else {
-        if (sel_body_has(body, SEL_SELECT_AFFINITY)) {
-            *n = sel_eligible_collect(service, partition, &e,
-                                      &body->affinity_target);
-        }
-
-        if (*n == 0) {
-            *n = sel_eligible_collect(service, partition, &e, NULL);
-        }
-    }
+    *n = sel_eligible_collect(service, partition, &e,
+                              pinned ? &body->pinned_worker : NULL);
 
     if (*n == 0) {
         return sel_fault(fault, arena, SEL_FAULT_NOT_READY,
@@ -108,7 +94,7 @@ sel_eligible_allowed(sel_arena_t *arena, sel_eligible_t *e)
 static uint32_t
 sel_eligible_collect(sel_service_t *service,
     const sel_view_partition_t *partition, const sel_eligible_t *e,
-    const sel_target_t *target)
+    const sel_target_t *pin)
 {
     bool                      eligible;
     double                    preferred;
@@ -126,8 +112,7 @@ sel_eligible_collect(sel_service_t *service,
 
         if (rank->worker != worker) {
             worker = rank->worker;
-            eligible = (target == NULL
-                        || target->worker_id == rank->worker_id)
+            eligible = (pin == NULL || pin->worker_id == rank->worker_id)
                        && sel_eligible_worker(e, &worker->record);
             preferred = eligible ? sel_eligible_preferred(e->body,
                                                           &worker->record)
@@ -135,8 +120,8 @@ sel_eligible_collect(sel_service_t *service,
         }
 
         if (!eligible
-            || (target != NULL && SEL_TARGET_HAS_RANK(target)
-                && target->dp_rank != rank->dp_rank)
+            || (pin != NULL && SEL_TARGET_HAS_RANK(pin)
+                && pin->dp_rank != rank->dp_rank)
             || (e->allow != NULL && !e->allow->allows(e->allow->data, rank)))
         {
             continue;
@@ -148,6 +133,36 @@ sel_eligible_collect(sel_service_t *service,
     }
 
     return n;
+}
+
+
+uint32_t
+sel_eligible_narrow(sel_service_t *service, const sel_target_t *target,
+    uint32_t n)
+{
+    uint32_t               i, left;
+    sel_scratch_t          *s;
+    const sel_view_rank_t  *rank;
+
+    s = &service->scratch;
+
+    for (i = 0, left = 0; i < n; i++) {
+        rank = s->ranks[i];
+
+        if (rank->worker_id != target->worker_id
+            || (SEL_TARGET_HAS_RANK(target)
+                && rank->dp_rank != target->dp_rank))
+        {
+            continue;
+        }
+
+        s->ranks[left] = s->ranks[i];
+        s->candidates[left] = s->candidates[i];
+        s->loads[left] = s->loads[i];
+        left++;
+    }
+
+    return left != 0 ? left : n;
 }
 
 

@@ -18,5 +18,9 @@ bool sel_eligible(sel_service_t *service, sel_arena_t *arena,
     const sel_view_partition_t *partition, const sel_select_body_t *body,
     const sel_allow_t *allow, uint32_t *n, sel_fault_t *fault);
 
+/* Leaves the target's alone, if any of n is; returns how many are left. */
+uint32_t sel_eligible_narrow(sel_service_t *service,
+    const sel_target_t *target, uint32_t n);
+
 
 #endif /* SEL_ELIGIBLE_H */

@@ -161,6 +161,8 @@ sel_metrics_catalog(sel_service_t *service, sel_buf_t *buf)
     sel_metrics_gauge(buf, "pending_chunks",
                       "chunks of the zone that they take",
                       stats.pending_chunks);
+    sel_metrics_gauge(buf, "sessions", "sessions bound to a rank",
+                      stats.sessions);
     sel_metrics_gauge(buf, "catalog_version", "version of the catalog",
                       stats.catalog_version);
     sel_metrics_gauge(buf, "zone_chunks_used",

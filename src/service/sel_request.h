@@ -84,7 +84,10 @@ typedef struct {
     uint32_t  dp_rank;
 } sel_target_t;
 
-#define SEL_TARGET_HAS_RANK(target)  (((target)->given >> 1) & 1)
+/* `given` of a target with a rank */
+#define SEL_TARGET_RANK              2
+
+#define SEL_TARGET_HAS_RANK(target)  (((target)->given & SEL_TARGET_RANK) != 0)
 
 
 typedef struct {

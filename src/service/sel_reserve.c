@@ -31,6 +31,7 @@ static bool sel_reserve_tracked(const sel_reserve_t *r);
 static bool sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault);
 static bool sel_reserve_pending(sel_reserve_t *r, sel_pending_t *pending,
     sel_fault_t *fault);
+static sel_binding_t sel_reserve_binding(sel_reserve_t *r);
 static bool sel_reserve_ready(sel_reserve_t *r, sel_fault_t *fault);
 static sel_view_rank_t *sel_reserve_rank(const sel_view_partition_t *partition,
     uint64_t worker_id, uint32_t dp_rank, bool *worker);
@@ -72,7 +73,7 @@ sel_reserve(sel_service_t *service, sel_arena_t *arena,
     service->choice = (sel_choice_t) {
         .worker_id = r.rank->worker_id, .dp_rank = r.rank->dp_rank,
         .epoch = r.rank->epoch, .slot = r.rank->slot,
-        .block_size = r.partition->key.block_size, .candidates = 1,
+        .block_size = r.partition->key.block_size, .eligible = 1,
         .prefill_tokens = r.booking.prefill_tokens, .id = r.booking.id,
         .endpoint = r.rank->worker->record.endpoint
     };
@@ -249,6 +250,7 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
     bool               worker;
     uint32_t           tries;
     uint64_t          *path;
+    sel_binding_t      binding;
     sel_pending_t     *pending;
     sel_book_result_t  result;
 
@@ -291,6 +293,8 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
                              sel_partition_arg(&r->partition->key));
         }
 
+        binding = sel_reserve_binding(r);
+
         if (!sel_reserve_book(r, &result, fault)) {
             return false;
         }
@@ -298,9 +302,44 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
         if (result == SEL_BOOK_OK) {
             return true;
         }
+
+        if (result == SEL_BOOK_BOUND) {
+
+            /* its rank can never be the session's again */
+
+            sel_pending_drop(r->service->zone, pending->partition,
+                             pending->id, pending->generation);
+
+            return sel_session_bound(r->arena, pending->session_id, &binding,
+                                     r->rank, fault);
+        }
     }
 
     return sel_reserve_unsteady(r->arena, fault);
+}
+
+
+/* The session that was selected with, as it is now. */
+
+static sel_binding_t
+sel_reserve_binding(sel_reserve_t *r)
+{
+    sel_binding_t  binding;
+
+    binding = (sel_binding_t) { 0, 0, 0 };
+
+    if (r->service->settings.session_ttl != 0
+        && r->pending.session_id.data != NULL)
+    {
+        binding = sel_session_find(r->service->zone, r->pending.partition,
+                                   r->pending.session_id, sel_clock_ns());
+
+        r->booking.session = (sel_booking_session_t) {
+            .id = r->pending.session_id, .revision = binding.revision
+        };
+    }
+
+    return binding;
 }
 
 
@@ -397,7 +436,8 @@ sel_reserve_rank(const sel_view_partition_t *partition, uint64_t worker_id,
 }
 
 
-/* True: *result is OK, or GONE: the view is older than the catalog. */
+/* True: *result is OK; GONE: the view is older than the catalog; MOVED; or
+   BOUND. */
 
 static bool
 sel_reserve_book(sel_reserve_t *r, sel_book_result_t *result,

@@ -4,6 +4,8 @@
 
 static bool sel_route_model(sel_service_t *service, sel_arena_t *arena,
     sel_route_t *route, sel_fault_t *fault);
+static bool sel_route_name(sel_arena_t *arena, sel_route_t *route,
+    const sel_view_partition_t *partition, sel_fault_t *fault);
 static const sel_view_partition_t *sel_route_partition(
     sel_service_t *service, sel_str_t model_name, sel_str_t routing_group,
     bool *failed);
@@ -71,9 +73,19 @@ sel_route_model(sel_service_t *service, sel_arena_t *arena,
                          sel_str_arg(route->routing_group));
     }
 
-    route->body.model_name = partition->key.model_name;
+    return sel_route_name(arena, route, partition, fault);
+}
 
-    return true;
+
+/* The view may change before the name is used. */
+
+static bool
+sel_route_name(sel_arena_t *arena, sel_route_t *route,
+    const sel_view_partition_t *partition, sel_fault_t *fault)
+{
+    route->body.model_name = sel_arena_str(arena, partition->key.model_name);
+
+    return route->body.model_name.data != NULL || sel_fault_memory(fault);
 }
 
 
@@ -138,10 +150,9 @@ sel_route_any(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
             continue;
         }
 
-        route->body.model_name = partition->key.model_name;
-
-        if (sel_route_choose(service, arena, route, SEL_PROMPT_FOR_NOTHING,
-                             &cost, fault)
+        if (sel_route_name(arena, route, partition, fault)
+            && sel_route_choose(service, arena, route, SEL_PROMPT_FOR_NOTHING,
+                                &cost, fault)
             && (!found || cost < least))
         {
             found = true;

@@ -129,6 +129,7 @@ sel_select_keep(const sel_selection_t *s)
         .n_hashes = sel_service_records(service) ? prompt->n_blocks : 0,
         .hashes = prompt->blocks,
         .lora_name = s->body->prompt.lora_name,
+        .session_id = s->session,
         .made = sel_clock_ns()
     };
 
@@ -151,5 +152,5 @@ sel_select_size(const sel_selection_t *s, const sel_pending_t *pending)
     return ((uint64_t) pending->n_blocks + pending->n_hashes)
            * sizeof(uint64_t)
            + pending->id.len + key->model_name.len + key->routing_group.len
-           + pending->lora_name.len;
+           + pending->lora_name.len + pending->session_id.len;
 }

@@ -118,6 +118,11 @@ sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
             .path = s->lookup.path,
             .expected_output_tokens = r->body->expected_output_tokens,
             .now = sel_clock_ns(),
+            .session = {
+                .id = s->session,
+                .revision = s->binding.revision,
+                .follows = r->kind == SEL_BOOKING_ROUTER
+            },
             .n_hashes = sel_service_records(service) ? prompt->n_blocks : 0,
             .hashes = prompt->blocks
         };
@@ -142,9 +147,14 @@ sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
         case SEL_BOOK_FULL:
             return sel_reserve_full(service, arena, r->id, fault);
 
+        case SEL_BOOK_BOUND:
+            return sel_session_bound(arena, s->session, &s->binding, s->rank,
+                                     fault);
+
         default:
 
-            /* all candidates went since the view was read */
+            /* all candidates went since the view was read, or the session
+               was bound */
             break;
         }
     }

@@ -1,8 +1,13 @@
+#include "core/sel_clock.h"
 #include "schedule/sel_pick.h"
 #include "service/sel_eligible.h"
 #include "service/sel_selection.h"
 
 
+static bool sel_selection_session(sel_selection_t *s, sel_arena_t *arena,
+    sel_fault_t *fault);
+static const sel_target_t *sel_selection_target(sel_selection_t *s,
+    sel_target_t *bound);
 static uint32_t sel_selection_compact(sel_scratch_t *scratch,
     const sel_rank_load_t *loads, uint32_t n);
 static uint32_t sel_selection_place(const sel_rank_load_t *loads, uint32_t i);
@@ -41,18 +46,26 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     const sel_select_body_t *body, sel_prompt_use_t use,
     const sel_allow_t *allow, sel_fault_t *fault)
 {
+    sel_target_t         bound;
+    const sel_target_t  *target;
+
     s->service = service;
     s->settings = settings;
     s->body = body;
     s->use = use;
     service->choice.endpoint.data = NULL;
 
-    if (!sel_lookup(service, arena, settings, body, use, &s->lookup, fault)
+    if (!sel_selection_session(s, arena, fault)
+        || !sel_lookup(service, arena, settings, body, use, &s->lookup, fault)
         || !sel_eligible(service, arena, s->lookup.partition, body, allow,
-                         &s->n, fault))
+                         &s->eligible, fault))
     {
         return false;
     }
+
+    target = sel_selection_target(s, &bound);
+    s->n = target != NULL ? sel_eligible_narrow(service, target, s->eligible)
+                          : s->eligible;
 
     s->prompt = sel_lookup_cost_prompt(&s->lookup);
     sel_select_settings(&settings->cost, body, &s->cost);
@@ -64,6 +77,53 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     }
 
     return true;
+}
+
+
+/* An id that is too long is told after a partition that is not ready, and
+   before a bad prompt. */
+
+static bool
+sel_selection_session(sel_selection_t *s, sel_arena_t *arena,
+    sel_fault_t *fault)
+{
+    const sel_select_body_t  *body;
+
+    body = s->body;
+    s->session = sel_session_id(s->service, body);
+
+    return s->session.len <= SEL_SESSION_MAX_ID
+           || (sel_service_partition(s->service, arena, body->model_name,
+                                     body->routing_group, fault)
+               != NULL
+               && sel_session_too_long(arena, fault));
+}
+
+
+/* The target that the request gives, or its session; NULL: none. */
+
+static const sel_target_t *
+sel_selection_target(sel_selection_t *s, sel_target_t *bound)
+{
+    s->binding = (sel_binding_t) { 0, 0, 0 };
+
+    if (sel_body_has(s->body, SEL_SELECT_PINNED)) {
+        return NULL;
+    }
+
+    if (sel_body_has(s->body, SEL_SELECT_AFFINITY)) {
+        return &s->body->affinity_target;
+    }
+
+    if (s->session.data == NULL) {
+        return NULL;
+    }
+
+    s->binding = sel_session_find(s->service->zone,
+                                  s->lookup.partition->key.number, s->session,
+                                  sel_clock_ns());
+
+    return sel_session_target(&s->binding, bound) ? bound : NULL;
 }
 
 
@@ -168,7 +228,10 @@ sel_selection_done(const sel_selection_t *s, sel_arena_t *arena, sel_str_t id)
         .epoch = rank->epoch,
         .slot = rank->slot,
         .block_size = s->prompt.block_size,
-        .candidates = s->n,
+        .eligible = s->eligible,
+        .by_session = s->binding.revision != 0
+                      && s->binding.worker_id == rank->worker_id
+                      && s->binding.dp_rank == rank->dp_rank,
         .device_blocks = candidate->device,
         .overlap_tokens = overlap * s->prompt.block_size,
         .prefill_tokens = s->prefill_tokens,

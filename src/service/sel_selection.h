@@ -8,6 +8,7 @@
 
 #include "core/sel_buf.h"
 #include "service/sel_lookup.h"
+#include "service/sel_session_use.h"
 
 
 /* Who may be chosen beyond what the request says; allows NULL: everybody. */
@@ -25,7 +26,11 @@ typedef struct {
     sel_lookup_t                 lookup;
     sel_cost_settings_t          cost;          /* the request's */
     sel_cost_prompt_t            prompt;
-    uint32_t                     n;             /* candidates */
+    sel_str_t                    session;       /* data NULL: none */
+    sel_binding_t                binding;       /* that it has */
+    uint32_t                     eligible;      /* ranks that may serve it */
+    uint32_t                     n;             /* candidates: all of these,
+                                                   or the target's alone */
 
     /* the choice */
     const sel_view_rank_t       *rank;
@@ -38,7 +43,8 @@ typedef struct {
 void sel_select_settings(const sel_cost_settings_t *settings,
     const sel_select_body_t *body, sel_cost_settings_t *out);
 
-/* Looks the prompt up and collects the candidates.  allow may be NULL. */
+/* Looks the prompt and the session up and collects the candidates.  allow may
+   be NULL. */
 bool sel_selection_begin(sel_selection_t *s, sel_service_t *service,
     sel_arena_t *arena, const sel_route_settings_t *settings,
     const sel_select_body_t *body, sel_prompt_use_t use,

@@ -41,10 +41,11 @@ typedef struct {
     uint32_t  epoch;
     uint16_t  slot;
     uint32_t  block_size;               /* tokens */
-    uint32_t  candidates;               /* that it was chosen from */
+    uint32_t  eligible;                 /* ranks that may serve it */
     uint32_t  device_blocks;            /* of the prompt, on the device */
     uint64_t  overlap_tokens;           /* with host memory and disk */
     uint64_t  prefill_tokens;           /* effective */
+    bool      by_session;               /* its session was bound to the rank */
     sel_str_t id;                       /* of the booking or selection; data
                                            NULL: none */
     sel_str_t endpoint;                 /* in the arena of the request, as

@@ -19,6 +19,8 @@ typedef struct {
                                    nanoseconds; 0: not at all */
     uint64_t  expire;           /* of bookings, nanoseconds after they were
                                    made */
+    uint64_t  session_ttl;      /* of a binding that no booking holds,
+                                   nanoseconds; 0: nothing is bound */
     sel_pending_limits_t
               pending;          /* selections that wait to be booked */
 } sel_settings_t;

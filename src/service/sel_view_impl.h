@@ -33,8 +33,8 @@ void sel_view_worker_replace(sel_view_t *view, sel_view_worker_t *old,
  * Makes sure that the partition of a worker's record is known; false when
  * memory is exhausted.
  */
-sel_view_partition_t *sel_view_partition_need(sel_view_t *view, uint32_t number,
-    const sel_worker_t *worker);
+sel_view_partition_t *sel_view_partition_need(sel_view_t *view,
+    uint32_t number, const sel_worker_t *worker);
 
 
 #endif /* SEL_VIEW_IMPL_H */

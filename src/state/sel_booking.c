@@ -8,7 +8,7 @@
  */
 
 #include "core/sel_hash.h"
-#include "state/sel_books_impl.h"
+#include "state/sel_session_impl.h"
 
 
 static bool sel_booking_younger(const sel_booking_chunk_t *a,
@@ -122,8 +122,9 @@ sel_booking_make(sel_zone_t *zone, const sel_booking_t *in, uint64_t hash,
 void
 sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    uint32_t    *bucket;
-    sel_slot_t  *slot;
+    uint32_t             *bucket;
+    sel_slot_t           *slot;
+    sel_session_chunk_t  *session;
 
     bucket = sel_zone_id_bucket(zone, booking->hash);
 
@@ -134,6 +135,12 @@ sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
 
     sel_booking_age(zone, booking);
     sel_booking_join(zone, booking);
+
+    session = sel_zone_session_held(zone, booking);
+
+    if (session != NULL) {
+        sel_zone_session_hold(zone, session);
+    }
 
     slot = &zone->slots[booking->slot];
 
@@ -147,8 +154,13 @@ sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
 void
 sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    uint32_t     number, *link;
-    sel_slot_t  *slot;
+    uint32_t              number, *link;
+    sel_slot_t           *slot;
+    sel_session_chunk_t  *session;
+
+    session = sel_zone_session_held(zone, booking);
+
+    sel_zone_session_touch(zone, booking);
 
     sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
     SEL_ZONE_STEP();
@@ -166,6 +178,10 @@ sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
     sel_booking_unage(zone, booking);
     sel_booking_leave(zone, booking);
     sel_tree_remove(zone, booking->leaf, booking->slot);
+
+    if (session != NULL) {
+        sel_zone_session_drop(zone, session);
+    }
 
     slot = &zone->slots[booking->slot];
 

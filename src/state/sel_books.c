@@ -7,7 +7,7 @@
  */
 
 #include "core/sel_hash.h"
-#include "state/sel_books_impl.h"
+#include "state/sel_session_impl.h"
 
 
 /* Between 2^20 and 2^21 a double counts in steps of 2^-32. */
@@ -20,6 +20,7 @@ typedef struct {
     uint64_t                hash;
     sel_path_t              path;
     sel_place_t             place;
+    sel_session_plan_t     session;
     const sel_rank_load_t  *rank;       /* chosen */
     bool                    uneven;
 } sel_book_plan_t;
@@ -164,7 +165,9 @@ sel_book(sel_zone_t *zone, sel_booking_t *booking, sel_rank_load_t *ranks,
     rc = SEL_BOOK_TAKEN;
 
     if (sel_booking_find(zone, plan.hash, booking->id) == NULL) {
-        rc = sel_book_choose(zone, &plan, ranks, n, choose, data, chosen);
+        rc = sel_session_plan(zone, booking, &plan.session)
+             ? sel_book_choose(zone, &plan, ranks, n, choose, data, chosen)
+             : SEL_BOOK_MOVED;
     }
 
     if (rc == SEL_BOOK_OK) {
@@ -222,16 +225,23 @@ sel_book_perform(sel_zone_t *zone, sel_book_plan_t *plan)
 
     rank = plan->rank;
 
+    if (!sel_session_settle(zone, plan->in, rank->slot, &plan->session)) {
+        return SEL_BOOK_BOUND;
+    }
+
     need = sel_booking_need(plan->in)
            + sel_tree_need(zone, &plan->place, plan->in->n_blocks, rank->slot,
                            rank->depth, &plan->uneven);
 
-    if (!sel_zone_room(zone, need + plan->uneven)) {
+    if (!sel_session_room(zone, &plan->session, need + plan->uneven)) {
         return SEL_BOOK_FULL;
     }
 
     booking = sel_booking_make(zone, plan->in, plan->hash, rank->slot,
                                rank->epoch);
+
+    booking->session = sel_session_bind(zone, &plan->session, booking);
+    SEL_ZONE_STEP();
 
     booking->leaf = sel_tree_insert(zone, &plan->place, plan->path,
                                     plan->in->n_blocks, rank->slot,
@@ -245,6 +255,7 @@ sel_book_perform(sel_zone_t *zone, sel_book_plan_t *plan)
     SEL_ZONE_STEP();
 
     sel_booking_link(zone, booking);
+    sel_session_leave(zone, &plan->session);
     sel_count(zone, SEL_COUNT_BOOKED, 1);
 
     sel_decisions_append(zone, plan->in, rank->slot, rank->epoch);

@@ -46,6 +46,17 @@ typedef enum {
 } sel_booking_kind_t;
 
 
+/* The session that a booking belongs to. */
+typedef struct {
+    sel_str_t  id;              /* data NULL: none; at most
+                                   SEL_SESSION_MAX_ID bytes */
+    uint64_t   revision;        /* of its binding as the rank was chosen, 0:
+                                   there was none */
+    bool       follows;         /* the binding goes with the booking, whatever
+                                   its rank */
+} sel_booking_session_t;
+
+
 /* What a new booking says. */
 typedef struct {
     sel_str_t           id;
@@ -59,6 +70,8 @@ typedef struct {
                                            SEL_BOOK_MAX_PREFILL: as that */
     uint32_t            expected_output_tokens;     /* kept, no effect */
     uint64_t            now;            /* sel_clock_ns() */
+    sel_booking_session_t
+                        session;
 
     /* a decision to be recorded with the booking, see sel_decisions.h */
     uint32_t            n_hashes;       /* 0: none */
@@ -77,7 +90,12 @@ typedef enum {
     SEL_BOOK_GONE,              /* the rank is none any more */
     SEL_BOOK_FULL,              /* no room in the zone; nothing has changed */
     SEL_BOOK_NONE,              /* no live booking has this id */
-    SEL_BOOK_REFUSED            /* the chooser took none */
+    SEL_BOOK_REFUSED,           /* the chooser took none */
+    SEL_BOOK_MOVED,             /* the session has another binding by now;
+                                   nothing has changed */
+    SEL_BOOK_BOUND              /* the session was bound to another rank, which
+                                   is still there; this binding has ended, and
+                                   nothing is booked */
 } sel_book_result_t;
 
 
@@ -111,7 +129,13 @@ void sel_books_read(sel_zone_t *zone, const uint64_t *path,
 /*
  * Reads the loads of n ranks, lets choose() (NULL: the first) take one and
  * books it, all in one critical section; *chosen tells which.  Room is made
- * by dropping pending selections, oldest first.
+ * by dropping pending selections, then idle bindings of sessions, oldest
+ * first.
+ *
+ * A booking with a session holds its binding.  A session without one is bound
+ * to the rank, unless there are too many in the partition or the zone is too
+ * full.  One that is bound to another rank moves if that rank is not there any
+ * more or the binding follows; else the result is BOUND.
  */
 sel_book_result_t sel_book(sel_zone_t *zone, sel_booking_t *booking,
     sel_rank_load_t *ranks, uint32_t n, sel_choose_pt choose, void *data,
@@ -142,6 +166,9 @@ sel_book_result_t sel_book_free(sel_zone_t *zone, sel_str_t id);
 sel_book_result_t sel_served_prefilled(sel_zone_t *zone, sel_str_t id);
 sel_book_result_t sel_served_output(sel_zone_t *zone, sel_str_t id);
 sel_book_result_t sel_served_free(sel_zone_t *zone, sel_str_t id);
+
+/* Frees it with the binding that it holds: its rank did not serve. */
+sel_book_result_t sel_served_failed(sel_zone_t *zone, sel_str_t id);
 
 /*
  * Frees up to max bookings made before a time (sel_clock_ns()), oldest first;

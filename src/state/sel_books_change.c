@@ -2,7 +2,7 @@
  * What happens to a booking after it was made.
  */
 
-#include "state/sel_books_impl.h"
+#include "state/sel_session_impl.h"
 
 
 typedef sel_book_result_t (*sel_book_change_pt)(sel_zone_t *zone,
@@ -16,6 +16,8 @@ static sel_book_result_t sel_book_no_prefill(sel_zone_t *zone,
 static sel_book_result_t sel_book_one_output(sel_zone_t *zone,
     sel_booking_chunk_t *booking, double fraction);
 static sel_book_result_t sel_book_gone(sel_zone_t *zone,
+    sel_booking_chunk_t *booking, double fraction);
+static sel_book_result_t sel_book_failed(sel_zone_t *zone,
     sel_booking_chunk_t *booking, double fraction);
 
 
@@ -74,6 +76,13 @@ sel_book_result_t
 sel_served_free(sel_zone_t *zone, sel_str_t id)
 {
     return sel_book_change(zone, id, true, sel_book_gone, 0);
+}
+
+
+sel_book_result_t
+sel_served_failed(sel_zone_t *zone, sel_str_t id)
+{
+    return sel_book_change(zone, id, true, sel_book_failed, 0);
 }
 
 
@@ -146,6 +155,23 @@ sel_book_gone(sel_zone_t *zone, sel_booking_chunk_t *booking, double fraction)
     sel_count(zone, SEL_COUNT_BOOKING_FREED, 1);
 
     return SEL_BOOK_OK;
+}
+
+
+static sel_book_result_t
+sel_book_failed(sel_zone_t *zone, sel_booking_chunk_t *booking,
+    double fraction)
+{
+    sel_session_chunk_t  *session;
+
+    session = sel_zone_session_held(zone, booking);
+
+    if (session != NULL) {
+        sel_zone_session_end(zone, session);
+        sel_count(zone, SEL_COUNT_SESSION_FAILED, 1);
+    }
+
+    return sel_book_gone(zone, booking, fraction);
 }
 
 

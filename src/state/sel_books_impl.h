@@ -40,6 +40,7 @@ typedef struct {
     uint32_t     n_blocks;
     uint32_t     path;                  /* chain of their keys */
     uint32_t     life;                  /* LIFE; NONE: all weights are 1 */
+    uint32_t     session;               /* binding that it holds or held */
     uint16_t     slot;
     uint8_t      kind;
     uint8_t      zero;

@@ -10,7 +10,6 @@
  */
 
 #include "state/sel_partition_impl.h"
-#include "state/sel_pending_impl.h"
 
 
 /* A commit under way. */
@@ -207,8 +206,8 @@ sel_change_check_partition(sel_change_t *change, sel_partition_t *existing)
 }
 
 
-/* Pending selections and tombs count as room, and when a partition is to be
-   made, so do those that are idle. */
+/* What gives way and tombs count as room, and when a partition is to be made,
+   so do those that are idle. */
 
 static bool
 sel_change_has_room(const sel_change_t *change)
@@ -218,8 +217,7 @@ sel_change_has_room(const sel_change_t *change)
 
     header = change->zone->header;
 
-    room = (uint64_t) sel_zone_chunks_free(change->zone)
-           + header->pending_chunks + header->n_tombs;
+    room = sel_zone_room_most(change->zone) + header->n_tombs;
 
     if (sel_change_makes_partition(change)) {
         room += header->idle_chunks;
@@ -253,11 +251,7 @@ sel_change_make_room(sel_change_t *change)
         sel_zone_partition_drop(zone);
     }
 
-    while (change->need > sel_zone_chunks_free(zone)
-           && header->pending != 0)
-    {
-        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
-    }
+    sel_zone_room_make(zone, change->need);
 
     while (change->need > sel_zone_chunks_free(zone)
            && sel_change_makes_partition(change)

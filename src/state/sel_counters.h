@@ -66,6 +66,20 @@
         "cause=\"limits\"", "kept selections dropped before they were used")  \
     row(PENDING_NO_ROOM, counter, "pending_dropped_total",                    \
         "cause=\"no_room\"", "kept selections dropped before they were used") \
+    row(SESSION_BOUND, counter, "sessions_bound_total", "",                   \
+        "bindings of sessions to ranks made")                                 \
+    row(SESSION_UNBOUND, counter, "sessions_unbound_total", "",               \
+        "bookings whose session was not bound for want of room")              \
+    row(SESSION_IDLE, counter, "sessions_ended_total", "cause=\"idle\"",      \
+        "bindings that ended")                                                \
+    row(SESSION_MOVED, counter, "sessions_ended_total", "cause=\"moved\"",    \
+        "bindings that ended")                                                \
+    row(SESSION_REFUSED, counter, "sessions_ended_total",                     \
+        "cause=\"refused\"", "bindings that ended")                           \
+    row(SESSION_FAILED, counter, "sessions_ended_total", "cause=\"failed\"",  \
+        "bindings that ended")                                                \
+    row(SESSION_NO_ROOM, counter, "sessions_ended_total",                     \
+        "cause=\"no_room\"", "bindings that ended")                           \
     row(BODY_TOO_LARGE, counter, "requests_refused_total",                    \
         "reason=\"body_size\"", "requests refused before any operation")      \
     row(BODY_MEDIA_TYPE, counter, "requests_refused_total",                   \

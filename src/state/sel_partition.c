@@ -148,6 +148,7 @@ sel_zone_partition_link(sel_zone_t *zone, sel_partition_chunk_t *record)
     SEL_ZONE_STEP();
 
     record->users = 0;
+    record->sessions = 0;
     sel_zone_partition_rest(zone, record);
 }
 

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t     users;                 /* workers and pending selections;
                                            bookings need a worker's rank */
     sel_links_t  idle;                  /* while there are none */
+    uint32_t     sessions;              /* bindings */
 } sel_partition_chunk_t;
 
 _Static_assert(sizeof(sel_partition_chunk_t) <= SEL_CHUNK_SIZE, "partition");

@@ -1,6 +1,6 @@
 /*
- * Records of pending selections: the table by partition and id, the order of
- * generations, and the room that dropping them makes.
+ * Records of pending selections: the table by partition and id, and the order
+ * of generations.
  */
 
 #include "core/sel_hash.h"
@@ -120,21 +120,4 @@ sel_zone_pending_drop(sel_zone_t *zone, sel_counter_t counter)
     oldest = zone->header->pending_list.oldest;
     sel_zone_pending_end(zone, sel_zone_pending(zone, oldest));
     sel_count(zone, counter, 1);
-}
-
-
-bool
-sel_zone_room(sel_zone_t *zone, uint64_t n)
-{
-    if (n > (uint64_t) sel_zone_chunks_free(zone)
-            + zone->header->pending_chunks)
-    {
-        return false;
-    }
-
-    while (n > sel_zone_chunks_free(zone)) {
-        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
-    }
-
-    return true;
 }

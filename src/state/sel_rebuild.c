@@ -139,6 +139,10 @@ sel_rebuild_records(sel_zone_t *zone)
             sel_rebuild_pending(zone, number);
             break;
 
+        case SEL_CHUNK_SESSION:
+            sel_rebuild_session(zone, number);
+            break;
+
         default:
             sel_chunk_set_tag(chunk, SEL_CHUNK_FREE);
             SEL_ZONE_STEP();

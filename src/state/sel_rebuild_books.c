@@ -9,9 +9,9 @@
  * pending selections go, and then bookings.
  */
 
-#include "state/sel_books_impl.h"
 #include "state/sel_pending_impl.h"
 #include "state/sel_rebuild_impl.h"
+#include "state/sel_session_impl.h"
 
 
 static uint32_t *sel_rebuild_newer_booking(const sel_zone_t *zone,
@@ -22,7 +22,12 @@ static uint32_t *sel_rebuild_newer_pending(const sel_zone_t *zone,
     uint32_t number);
 static bool sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
+static uint32_t *sel_rebuild_newer_session(const sel_zone_t *zone,
+    uint32_t number);
+static bool sel_rebuild_first_session(const sel_zone_t *zone, uint32_t a,
+    uint32_t b);
 static void sel_rebuild_link_pending(sel_zone_t *zone);
+static void sel_rebuild_link_sessions(sel_zone_t *zone);
 static void sel_rebuild_link_bookings(sel_zone_t *zone);
 static void sel_rebuild_tree(sel_zone_t *zone);
 static bool sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
@@ -34,6 +39,10 @@ static const sel_order_t  sel_rebuild_booking_order = {
 
 static const sel_order_t  sel_rebuild_pending_order = {
     sel_rebuild_newer_pending, sel_rebuild_first_pending
+};
+
+static const sel_order_t  sel_rebuild_session_order = {
+    sel_rebuild_newer_session, sel_rebuild_first_session
 };
 
 
@@ -56,6 +65,11 @@ sel_rebuild_books_reset(sel_zone_t *zone)
     header->pending_list.newest = SEL_CHUNK_NONE;
     header->pending_chunks = 0;
     header->pending_size = 0;
+    header->sessions = 0;
+    header->sessions_idle = 0;
+    header->session_list.oldest = SEL_CHUNK_NONE;
+    header->session_list.newest = SEL_CHUNK_NONE;
+    header->session_chunks = 0;
     SEL_ZONE_STEP();
 
     size = zone->n_book_buckets * sizeof(uint32_t);
@@ -63,6 +77,7 @@ sel_rebuild_books_reset(sel_zone_t *zone)
     memset(zone->id_buckets, 0, size);
     memset(zone->edge_buckets, 0, size);
     memset(zone->pending_buckets, 0, size);
+    memset(zone->session_buckets, 0, size);
     SEL_ZONE_STEP();
 
     for (i = 0; i < header->slot_high; i++) {
@@ -105,12 +120,24 @@ sel_rebuild_pending(sel_zone_t *zone, uint32_t number)
 
 
 void
+sel_rebuild_session(sel_zone_t *zone, uint32_t number)
+{
+    sel_zone_session(zone, number)->idle.newer =
+                                             zone->header->session_list.oldest;
+    SEL_ZONE_STEP();
+    zone->header->session_list.oldest = number;
+    SEL_ZONE_STEP();
+}
+
+
+void
 sel_rebuild_books_use(sel_zone_t *zone)
 {
     uint32_t              number, *link;
     sel_slot_t           *slot;
     sel_booking_chunk_t  *booking;
     sel_pending_chunk_t  *pending;
+    sel_session_chunk_t  *session;
 
     link = &zone->header->booking_list.oldest;
 
@@ -119,6 +146,7 @@ sel_rebuild_books_use(sel_zone_t *zone)
         slot = &zone->slots[booking->slot];
 
         if (slot->used == SEL_SLOT_FREE || slot->epoch != booking->epoch) {
+            sel_zone_session_touch(zone, booking);
             sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
             SEL_ZONE_STEP();
             *link = booking->order.newer;
@@ -143,6 +171,13 @@ sel_rebuild_books_use(sel_zone_t *zone)
         sel_rebuild_chain(zone, pending->id_chain, SEL_CHUNK_BYTES);
         sel_rebuild_chain(zone, pending->texts, SEL_CHUNK_BYTES);
     }
+
+    for (number = zone->header->session_list.oldest; number != SEL_CHUNK_NONE;
+         number = session->idle.newer)
+    {
+        session = sel_zone_session(zone, number);
+        sel_rebuild_chain(zone, session->id_chain, SEL_CHUNK_BYTES);
+    }
 }
 
 
@@ -150,6 +185,7 @@ void
 sel_rebuild_books(sel_zone_t *zone)
 {
     sel_rebuild_link_pending(zone);
+    sel_rebuild_link_sessions(zone);
     sel_rebuild_link_bookings(zone);
     sel_rebuild_tree(zone);
 }
@@ -172,6 +208,29 @@ sel_rebuild_link_pending(sel_zone_t *zone)
         pending = sel_zone_pending(zone, number);
         next = pending->order.newer;
         sel_zone_pending_link(zone, pending);
+    }
+}
+
+
+/* Nobody holds them until the bookings are linked. */
+
+static void
+sel_rebuild_link_sessions(sel_zone_t *zone)
+{
+    uint32_t              number, next;
+    sel_zone_header_t    *header;
+    sel_session_chunk_t  *session;
+
+    header = zone->header;
+
+    number = sel_zone_sort(zone, header->session_list.oldest,
+                           &sel_rebuild_session_order);
+    header->session_list.oldest = SEL_CHUNK_NONE;
+
+    for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
+        session = sel_zone_session(zone, number);
+        next = session->idle.newer;
+        sel_zone_session_link(zone, session);
     }
 }
 
@@ -282,4 +341,19 @@ sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a, uint32_t b)
 {
     return sel_zone_pending(zone, a)->generation
            < sel_zone_pending(zone, b)->generation;
+}
+
+
+static uint32_t *
+sel_rebuild_newer_session(const sel_zone_t *zone, uint32_t number)
+{
+    return &sel_zone_session(zone, number)->idle.newer;
+}
+
+
+static bool
+sel_rebuild_first_session(const sel_zone_t *zone, uint32_t a, uint32_t b)
+{
+    return sel_zone_session(zone, a)->since
+           < sel_zone_session(zone, b)->since;
 }

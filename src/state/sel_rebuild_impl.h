@@ -24,13 +24,14 @@ void sel_rebuild_chain(sel_zone_t *zone, uint32_t number,
     sel_chunk_tag_t tag);
 
 
-/* sel_rebuild_books.c: bookings and pending selections */
+/* sel_rebuild_books.c: bookings, pending selections, sessions */
 
 void sel_rebuild_books_reset(sel_zone_t *zone);
 
 /* Notes a record that was met. */
 void sel_rebuild_booking(sel_zone_t *zone, uint32_t number);
 void sel_rebuild_pending(sel_zone_t *zone, uint32_t number);
+void sel_rebuild_session(sel_zone_t *zone, uint32_t number);
 
 /* Ends bookings whose rank has gone and marks what the others use; slots must
    be right by now. */

@@ -168,6 +168,9 @@ sel_zone_place(sel_zone_t *zone, void *base)
     zone->pending_buckets = (uint32_t *) p;
 
     p += zone->n_book_buckets * sizeof(uint32_t);
+    zone->session_buckets = (uint32_t *) p;
+
+    p += zone->n_book_buckets * sizeof(uint32_t);
     zone->ring = p;
 
     return p + zone->ring_size;
@@ -297,6 +300,7 @@ sel_zone_stats(sel_zone_t *zone, sel_zone_stats_t *stats)
     stats->edges = header->edges;
     stats->pending = header->pending;
     stats->pending_chunks = header->pending_chunks;
+    stats->sessions = header->sessions;
 
     sel_zone_unlock(zone);
 }

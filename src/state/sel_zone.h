@@ -6,7 +6,8 @@
  *     proc        256 entries of 128 bytes: the process table
  *     slot        S entries of 64 bytes: the rank slots
  *     buckets     u32 each: workers by id, partitions by name and by number,
- *                 bookings by id, edges by their first key, pending selections
+ *                 bookings by id, edges by their first key, pending
+ *                 selections, bindings of sessions
  *     ring        the decision log, 1/32 of the zone
  *     chunk       256 bytes each; everything else is made of chunks
  *
@@ -57,6 +58,7 @@ typedef enum {
     SEL_CHUNK_KEYS,                     /* count u64 of a chain */
     SEL_CHUNK_LIFE,                     /* a booking's weights */
     SEL_CHUNK_PENDING,                  /* primary */
+    SEL_CHUNK_SESSION,                  /* primary */
     SEL_CHUNK_EDGE,                     /* derived: of the prefix tree */
     SEL_CHUNK_CELLS                     /* derived: ranks of an edge */
 } sel_chunk_tag_t;
@@ -77,6 +79,7 @@ typedef struct {
     uint32_t           *id_buckets;
     uint32_t           *edge_buckets;
     uint32_t           *pending_buckets;
+    uint32_t           *session_buckets;
     uint8_t            *ring;           /* decision log */
     uint8_t            *chunks;         /* chunk 1 */
     size_t              size;
@@ -87,7 +90,8 @@ typedef struct {
                                                    two tables of them, by
                                                    names and by number */
     uint32_t            n_book_buckets;         /* power of two: of ids, of
-                                                   edges, of pending */
+                                                   edges, of pending, of
+                                                   sessions */
     uint32_t            ring_size;              /* bytes, whole words */
 } sel_zone_t;
 
@@ -104,6 +108,7 @@ typedef struct {
     uint64_t  edges;            /* of the bookings' prefix tree */
     uint64_t  pending;          /* pending selections */
     uint64_t  pending_chunks;   /* that they take */
+    uint64_t  sessions;         /* bindings */
 } sel_zone_stats_t;
 
 

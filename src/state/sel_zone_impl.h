@@ -21,7 +21,7 @@
 
 
 #define SEL_ZONE_MAGIC   0x454e4f5a2d4c4553ull      /* "SEL-ZONE" */
-#define SEL_ZONE_LAYOUT  3
+#define SEL_ZONE_LAYOUT  4
 
 #define SEL_HEADER_SIZE  4096
 
@@ -76,6 +76,7 @@ struct sel_zone_header_s {
     uint64_t          attempts;         /* serial numbers of bookings */
     uint64_t          generations;      /* and of pending selections */
     uint64_t          expiry;           /* age of bookings, ns; 0: none */
+    uint64_t          session_ttl;      /* ns */
     uint64_t          ring_tail;        /* oldest decision in the log */
     _Atomic uint64_t  ring_head;        /* end of the newest */
     pthread_mutex_t   lock;
@@ -100,6 +101,10 @@ struct sel_zone_header_s {
     sel_list_t        pending_list;     /* by generation */
     uint32_t          pending_chunks;
     uint64_t          pending_size;     /* sum of their estimates */
+    uint32_t          sessions;
+    uint32_t          sessions_idle;
+    sel_list_t        session_list;     /* idle ones, by since when */
+    uint64_t          session_chunks;   /* that idle ones take */
     _Atomic uint32_t  meters[SEL_ZONE_PROCS];   /* head chunk or NONE */
 
     _Atomic uint64_t  counters[SEL_COUNTERS];
@@ -290,12 +295,22 @@ uint32_t sel_zone_chain_join(sel_zone_t *zone, sel_str_t a, sel_str_t b);
 bool sel_zone_chain_equal(const sel_zone_t *zone, uint32_t first, sel_str_t a,
     sel_str_t b);
 
-/* Whether n chunks are there, after pending selections were dropped, oldest
-   first, if need be.  If not, none was dropped. */
-bool sel_zone_room(sel_zone_t *zone, uint64_t n);
-
 /* n chunks in one piece, as _chunk_take(); their first number or NONE. */
 uint32_t sel_zone_run_take(sel_zone_t *zone, uint32_t n);
+
+
+/* sel_room.c */
+
+/* Makes room for n chunks, as far as that goes: pending selections are
+   dropped, then idle bindings of sessions, oldest first. */
+void sel_zone_room_make(sel_zone_t *zone, uint64_t n);
+
+/* How many chunks there can be at most. */
+uint64_t sel_zone_room_most(const sel_zone_t *zone);
+
+/* Whether there is room for n chunks, which is made if need be.  If not, none
+   was made. */
+bool sel_zone_room(sel_zone_t *zone, uint64_t n);
 
 
 /* sel_worker.c: worker records in their table and order */

@@ -119,7 +119,7 @@ sub gives {
 
     my $answer = $self->ask($request, $body);
 
-    return _report(_fits($answer, $status, $expected), $name // $request,
+    return _report(scalar(_fits($answer, $status, $expected)), $name // $request,
         sub { $request . ' ' . _shown($body),
             'answer: ' . $answer->status . ' ' . ($answer->fault // '')
                 . ' ' . substr($answer->body, 0, 1000),

@@ -6,7 +6,7 @@
  * an intended state after; of the one in flight at a death either is right,
  * of all others the last.  A booking may be gone when its rank is, and when
  * it is a loose one: made so long ago, or for such a process, that others end
- * it at any time.
+ * it at any time.  Some belong to sessions of the child; see crash_sessions.h.
  */
 
 #ifndef CRASH_BOOKS_H
@@ -15,17 +15,32 @@
 #include "catalog_model.h"
 #include "state/sel_books_impl.h"
 #include "state/sel_decisions.h"
+#include "state/sel_session_impl.h"
 
 
 #define CRASH_BOOKINGS    24        /* ids of each child */
 #define CRASH_BLOCKS      120       /* of a prompt */
 #define CRASH_OLD         1000      /* loose ones are made before */
 #define CRASH_ROUTED      200       /* entry of loose ROUTER bookings */
+#define CRASH_SESSIONS    4         /* ids of each child, in any partition */
+
+
+/* A child's session in a partition, and what it is bound to. */
+typedef struct {
+    uint32_t            owner;
+    uint32_t            id;             /* 0: no session; of the owner's */
+    uint32_t            partition;
+    uint32_t            dp_rank;
+    uint64_t            worker_id;
+    uint64_t            revision;       /* 0: none */
+} crash_bound_t;
 
 
 typedef struct {
     bool                live;
     bool                loose;
+    crash_bound_t       bound;          /* its session and its own rank, and
+                                           the binding that it holds */
     uint16_t            slot;
     uint32_t            epoch;
     uint32_t            n_blocks;
@@ -41,6 +56,7 @@ typedef enum {
     CRASH_BOOK_MAKE,
     CRASH_BOOK_OUTPUT,
     CRASH_BOOK_PREFILLED,
+    CRASH_BOOK_FAIL,
     CRASH_BOOK_FREE
 } crash_book_call_t;
 
@@ -51,6 +67,15 @@ typedef struct {
     double              fraction;
     crash_booked_t      before;
     crash_booked_t      after;
+    sel_book_result_t   result;
+    uint64_t            now;            /* of a booking */
+
+    crash_bound_t       asked;          /* session and rank; id 0: none */
+    crash_bound_t       found;          /* its binding before */
+    crash_bound_t       made;           /* and after, when finished */
+    uint64_t            revision;       /* that the booking says */
+    bool                follows;
+    bool                held;           /* what was found stays */
 } crash_book_op_t;
 
 
@@ -82,10 +107,21 @@ crash_id(uint32_t owner, uint32_t id, uint32_t len, char *text)
 }
 
 
+/* The id of a session, one in two longer than a record. */
+static inline sel_str_t
+crash_session_id(uint32_t owner, uint32_t id, char *text)
+{
+    static const uint32_t  lens[CRASH_SESSIONS] = { 12, 185, 184, 256 };
+
+    return crash_id(owner, 90000 + id, lens[id - 1], text);
+}
+
+
 /* What to do next with one of the ids; ranks may be none. */
 static inline void
 crash_book_plan(sel_rand_t *rand, const crash_booked_t *booked,
-    const sel_rank_slot_t *rank, crash_book_op_t *op)
+    const crash_bound_t *session, const sel_rank_slot_t *rank,
+    crash_book_op_t *op)
 {
     static const double  fractions[] = { 0, 0.25, 0.5, 0.75, 1, -1, -1 };
 
@@ -113,6 +149,13 @@ crash_book_plan(sel_rand_t *rand, const crash_booked_t *booked,
         after->id_len = sel_rand_below(rand, 6) ? 24 : 400;
         after->prefill = sel_rand_below(rand, 100);
         after->seed = sel_rand_below(rand, 1000);
+        after->bound = *session;
+        return;
+    }
+
+    if (op->before.loose && sel_rand_below(rand, 4) == 0) {
+        op->call = CRASH_BOOK_FAIL;
+        memset(after, 0, sizeof(crash_booked_t));
         return;
     }
 
@@ -141,13 +184,17 @@ crash_book_plan(sel_rand_t *rand, const crash_booked_t *booked,
 
 
 static inline sel_book_result_t
-crash_book_make(sel_zone_t *zone, sel_str_t id, const crash_booked_t *want)
+crash_book_make(sel_zone_t *zone, sel_str_t id, const crash_book_op_t *op)
 {
-    uint32_t         chosen;
-    uint64_t         path[CRASH_BLOCKS];
+    char                   text[256];
+    uint32_t               chosen;
+    uint64_t               path[CRASH_BLOCKS];
+    const crash_booked_t  *want;
+
     sel_booking_t    booking;
     sel_rank_load_t  load;
 
+    want = &op->after;
     crash_prompt(want->seed, want->n_blocks, path);
 
     memset(&booking, 0, sizeof(booking));
@@ -155,10 +202,19 @@ crash_book_make(sel_zone_t *zone, sel_str_t id, const crash_booked_t *want)
     booking.kind = want->loose ? SEL_BOOKING_ROUTER : SEL_BOOKING_API;
     booking.proc = CRASH_ROUTED;
     booking.partition = 1;
+
+    if (want->bound.id != 0) {
+        booking.partition = want->bound.partition;
+        booking.session.id = crash_session_id(want->bound.owner,
+                                              want->bound.id, text);
+        booking.session.revision = op->revision;
+        booking.session.follows = op->follows;
+    }
+
     booking.n_blocks = want->n_blocks;
     booking.path = path;
     booking.prefill_tokens = want->prefill;
-    booking.now = want->loose ? 1 + want->seed : CRASH_OLD + 1 + want->seed;
+    booking.now = op->now;
     booking.n_hashes = want->n_blocks;
     booking.hashes = path;
 
@@ -185,7 +241,7 @@ crash_book_perform(sel_zone_t *zone, uint32_t owner, crash_book_op_t *op)
     switch (op->call) {
 
     case CRASH_BOOK_MAKE:
-        rc = crash_book_make(zone, id, &op->after);
+        rc = crash_book_make(zone, id, op);
         break;
 
     case CRASH_BOOK_OUTPUT:
@@ -198,9 +254,15 @@ crash_book_perform(sel_zone_t *zone, uint32_t owner, crash_book_op_t *op)
                                : sel_book_prefilled)(zone, id);
         break;
 
+    case CRASH_BOOK_FAIL:
+        rc = sel_served_failed(zone, id);
+        break;
+
     default:
         rc = (op->before.loose ? sel_served_free : sel_book_free)(zone, id);
     }
+
+    op->result = rc;
 
     switch (rc) {
 
@@ -210,6 +272,11 @@ crash_book_perform(sel_zone_t *zone, uint32_t owner, crash_book_op_t *op)
     case SEL_BOOK_NONE:         /* its rank has gone, or it was a loose one */
         memset(&op->after, 0, sizeof(op->after));
         return op->call != CRASH_BOOK_MAKE;
+
+    case SEL_BOOK_MOVED:
+    case SEL_BOOK_BOUND:
+        op->after = op->before;
+        return op->call == CRASH_BOOK_MAKE;
 
     case SEL_BOOK_FULL:
         op->after = op->before;
@@ -347,7 +414,7 @@ crash_decisions(sel_zone_t *zone, uint64_t *at)
         for (i = 0; i < n; i++) {
             k = decisions[i].n_hashes;
 
-            if (k == 0 || k > CRASH_BLOCKS || decisions[i].partition != 1) {
+            if (k == 0 || k > CRASH_BLOCKS || decisions[i].partition == 0) {
                 return "a decision has an impossible length";
             }
 

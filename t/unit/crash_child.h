@@ -215,29 +215,268 @@ crash_commit(crash_child_t *child)
 }
 
 
+/* A rank of the child's workers that is there now, maybe in this partition
+   (0: any); false when there is none. */
+static inline bool
+crash_rank(crash_child_t *child, uint32_t partition, crash_bound_t *bound,
+    sel_rank_slot_t *rank)
+{
+    uint32_t             i, k;
+    const cat_worker_t  *worker;
+
+    k = crash_below(child, CRASH_IDS);
+
+    for (i = 0; i < CRASH_IDS; i++) {
+        worker = &child->workers[(k + i) % CRASH_IDS];
+
+        if (worker->version == 0 || worker->now.n_ranks == 0
+            || (partition != 0 && worker->number != partition))
+        {
+            if (partition == 0 && i > 2) {
+                return false;
+            }
+
+            continue;
+        }
+
+        *rank = worker->now.ranks[crash_below(child, worker->now.n_ranks)];
+        bound->partition = worker->number;
+        bound->worker_id = worker->now.worker_id;
+        bound->dp_rank = rank->dp_rank;
+        return true;
+    }
+
+    return false;
+}
+
+
+/* The rank of this name, if it is there. */
+static inline bool
+crash_rank_of(const crash_child_t *child, const crash_bound_t *bound,
+    sel_rank_slot_t *rank)
+{
+    uint32_t             i, k;
+    const cat_worker_t  *worker;
+
+    for (i = 0; i < CRASH_IDS; i++) {
+        worker = &child->workers[i];
+
+        if (worker->version == 0 || worker->number != bound->partition
+            || worker->now.worker_id != bound->worker_id)
+        {
+            continue;
+        }
+
+        for (k = 0; k < worker->now.n_ranks; k++) {
+            if (worker->now.ranks[k].dp_rank == bound->dp_rank) {
+                *rank = worker->now.ranks[k];
+                return true;
+            }
+        }
+    }
+
+    return false;
+}
+
+
+/* Whether a booking that nobody else ends holds a binding. */
+static inline bool
+crash_held(const crash_child_t *child, uint64_t revision)
+{
+    uint32_t               i;
+    sel_rank_slot_t        rank;
+    const crash_booked_t  *booked;
+
+    for (i = 0; i < CRASH_BOOKINGS; i++) {
+        booked = &child->booked[i];
+
+        if (booked->live && !booked->loose && booked->bound.id != 0
+            && booked->bound.revision == revision
+            && crash_rank_of(child, &booked->bound, &rank)
+            && rank.slot == booked->slot && rank.epoch == booked->epoch)
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+static inline crash_bound_t
+crash_find(crash_child_t *child, const crash_bound_t *session, uint64_t now)
+{
+    char           text[256];
+    crash_bound_t  bound;
+    sel_binding_t  found;
+
+    found = sel_session_find(&child->shared->zone, session->partition,
+                             crash_session_id(session->owner, session->id,
+                                              text), now);
+    bound = *session;
+    bound.revision = found.revision;
+    bound.worker_id = found.worker_id;
+    bound.dp_rank = found.dp_rank;
+
+    return bound;
+}
+
+
+static inline bool
+crash_same_rank(const crash_bound_t *a, const crash_bound_t *b)
+{
+    return a->worker_id == b->worker_id && a->dp_rank == b->dp_rank;
+}
+
+
+/* Whether a booking of a session came to what the rules say. */
+static inline bool
+crash_book_right(crash_child_t *child, crash_book_op_t *op, uint64_t unbound)
+{
+    bool             other, stale, there;
+    sel_rank_slot_t  rank;
+
+    op->made = crash_find(child, &op->asked, op->now);
+    stale = op->revision != op->found.revision;
+    other = op->found.revision != 0
+            && !crash_same_rank(&op->found, &op->asked);
+    there = crash_rank_of(child, &op->found, &rank);
+
+    switch (op->result) {
+
+    case SEL_BOOK_OK:
+        op->after.bound.revision = op->made.revision;
+
+        if (op->made.revision == 0) {
+            return op->after.loose
+                   || sel_counted(&child->shared->zone,
+                                  SEL_COUNT_SESSION_UNBOUND) != unbound;
+        }
+
+        return crash_same_rank(&op->made, &op->asked)
+               && (!op->held
+                   || (!stale && (!other || op->follows || !there)
+                       && (op->made.revision == op->found.revision)
+                          == !other));
+
+    case SEL_BOOK_BOUND:
+        return !stale && other && !op->follows && there
+               && op->made.revision == 0;
+
+    case SEL_BOOK_MOVED:
+        return stale || (op->made.revision != op->found.revision && !op->held);
+
+    default:
+        return !op->held || op->made.revision == op->found.revision;
+    }
+}
+
+
+/* A booking for a session: often one that others are of. */
+static inline void
+crash_book_session(crash_child_t *child, crash_book_op_t *op,
+    sel_rank_slot_t *rank)
+{
+    bool                   again;
+    crash_bound_t         *asked;
+    const crash_booked_t  *booked;
+
+    asked = &op->asked;
+    booked = &child->booked[crash_below(child, CRASH_BOOKINGS)];
+    again = booked->live && booked->bound.id != 0;
+
+    if (again && crash_below(child, 2)
+        && crash_rank_of(child, &booked->bound, rank))
+    {
+        *asked = booked->bound;
+
+    } else if (!crash_rank(child, again ? booked->bound.partition : 0, asked,
+                           rank))
+    {
+        return;
+    }
+
+    asked->owner = child->first;
+    asked->id = again ? booked->bound.id
+                      : 1 + crash_below(child, CRASH_SESSIONS);
+    asked->revision = 0;
+    op->follows = crash_below(child, 5) == 0;
+}
+
+
+/* Which binding it is chosen by, and when. */
+static inline void
+crash_book_chosen(crash_child_t *child, crash_book_op_t *op)
+{
+    uint64_t  start;
+
+    start = op->after.loose ? 0 : CRASH_OLD;
+
+    if (op->asked.id == 0) {
+        op->now = start + 1 + op->after.seed;
+        return;
+    }
+
+    if (!op->after.loose) {
+        start = sel_clock_ns() / CRASH_OLD * CRASH_OLD;
+    }
+
+    op->now = start + 1 + op->after.seed;
+    op->found = crash_find(child, &op->asked, op->now);
+    op->held = op->found.revision != 0
+               && crash_held(child, op->found.revision);
+    op->revision = op->found.revision;
+
+    if (!op->follows && crash_below(child, 16) == 0) {
+        op->revision = crash_below(child, 2) ? op->revision + 1 : 0;
+    }
+}
+
+
 static inline void
 crash_book(crash_child_t *child)
 {
-    crash_op_t             *op;
-    const cat_worker_t     *worker;
-    const sel_rank_slot_t  *rank;
+    uint64_t          unbound;
+    sel_zone_t       *zone;
+    crash_op_t       *op;
+    crash_book_op_t  *book;
+    sel_rank_slot_t   rank;
 
+    zone = &child->shared->zone;
     op = crash_begin(child, CRASH_BOOK);
-    worker = &child->workers[crash_below(child, CRASH_IDS)];
-    rank = NULL;
+    book = &op->book;
+    memset(book, 0, sizeof(crash_book_op_t));
+    rank.slot = SEL_SLOT_NONE;
 
-    if (worker->version != 0 && worker->now.n_ranks != 0) {
-        rank = &worker->now.ranks[crash_below(child, worker->now.n_ranks)];
+    if (crash_below(child, 2)) {
+        crash_book_session(child, book, &rank);
+
+    } else {
+        (void) crash_rank(child, 0, &book->asked, &rank);
     }
 
-    crash_book_plan(&child->rand, child->booked, rank, &op->book);
+    crash_book_plan(&child->rand, child->booked, &book->asked,
+                    rank.slot == SEL_SLOT_NONE ? NULL : &rank, book);
+
+    if (book->call == CRASH_BOOK_MAKE) {
+        crash_book_chosen(child, book);
+
+    } else {
+        book->asked.id = 0;
+    }
+
+    unbound = sel_counted(zone, SEL_COUNT_SESSION_UNBOUND);
     atomic_fetch_add(&child->life->begun, 1);
 
-    if (!crash_book_perform(&child->shared->zone, child->first, &op->book)) {
+    if (!crash_book_perform(zone, child->first, book)) {
         _exit(5);
     }
 
-    child->booked[op->book.id] = op->book.after;
+    if (book->asked.id != 0 && !crash_book_right(child, book, unbound)) {
+        _exit(7);
+    }
+
+    child->booked[book->id] = book->after;
     atomic_fetch_add(&child->life->finished, 1);
 }
 
@@ -250,14 +489,20 @@ crash_beside(crash_child_t *child)
 
     zone = &child->shared->zone;
 
-    switch (crash_below(child, 10)) {
+    switch (crash_below(child, 12)) {
 
     case 0:
+    case 1:
+        (void) sel_sessions_reap(zone, sel_clock_ns(),
+                                 1 + crash_below(child, 4));
+        break;
+
+    case 2:
         (void) sel_books_expire(zone, crash_below(child, CRASH_OLD),
                                 1 + crash_below(child, 3));
         break;
 
-    case 1:
+    case 3:
         (void) sel_books_bury(zone, CRASH_ROUTED);
         break;
 

@@ -22,6 +22,12 @@ typedef struct {
     uint32_t         kills_in_rebuild;
     uint32_t         rebuilds;
     uint32_t         survivors;
+    uint64_t         bound;                     /* sessions */
+    uint64_t         moved;
+    uint64_t         refused;
+    uint64_t         failed;
+    uint64_t         idle;
+    uint64_t         halves;
     uint32_t         turns;
     uint32_t         wanted;                    /* site */
     uint32_t         helper[CRASH_SITES];       /* death that leads there */
@@ -72,6 +78,7 @@ zone_begin(run_t *run)
     truth->book = calloc(1, sizeof(cat_book_t));
     truth->reader = calloc(1, sizeof(cat_reader_t));
     state_shared(&run->shared->zone, STATE_SIZE);
+    truth->sessions.zone = &run->shared->zone;
 
     truth->self = sel_proc_enter(&run->shared->zone, (uint32_t) getpid(), 99,
                                  0);
@@ -101,6 +108,12 @@ zone_end(run_t *run)
 
     zone = &run->shared->zone;
     run->rebuilds += (uint32_t) sel_counted(zone, SEL_COUNT_REBUILDS);
+    run->bound += sel_counted(zone, SEL_COUNT_SESSION_BOUND);
+    run->moved += sel_counted(zone, SEL_COUNT_SESSION_MOVED);
+    run->refused += sel_counted(zone, SEL_COUNT_SESSION_REFUSED);
+    run->failed += sel_counted(zone, SEL_COUNT_SESSION_FAILED);
+    run->idle += sel_counted(zone, SEL_COUNT_SESSION_IDLE);
+    run->halves += run->truth.sessions.halves;
 
     for (i = 0; i < CRASH_WORKERS; i++) {
         worker = &run->truth.workers[i];
@@ -121,6 +134,8 @@ zone_end(run_t *run)
     assert_int_equal(state_stats(zone).bookings, 0);
     assert_int_equal(state_stats(zone).edges, 0);
     assert_int_equal(state_stats(zone).slots_used, 0);
+    (void) sel_sessions_reap(zone, UINT64_MAX, UINT32_MAX);
+    assert_int_equal(state_stats(zone).sessions, 0);
     state_check(zone);
 
     free(run->truth.book);

@@ -11,7 +11,7 @@
 #define CRASH_TRUTH_H
 
 #include "catalog_reader.h"
-#include "crash_child.h"
+#include "crash_sessions.h"
 
 
 #define CRASH_WORKERS  (CRASH_LIVES * CRASH_IDS)
@@ -24,6 +24,7 @@ typedef struct {
     cat_reader_t       *reader;
     cat_worker_t        workers[CRASH_WORKERS];
     crash_booked_t      booked[CRASH_LIVES][CRASH_BOOKINGS];
+    crash_sessions_t    sessions;
     uint64_t            no_room;        /* bookings lost for it */
     uint64_t            decided;        /* place in the decision log */
     uint64_t            version;
@@ -412,6 +413,7 @@ truth_books(crash_truth_t *truth, uint32_t lives)
     no_room = sel_counted(zone, SEL_COUNT_BOOKING_NO_ROOM);
     full = no_room != truth->no_room;
     truth->no_room = no_room;
+    truth->sessions.booked = truth->booked;
 
     sel_zone_lock(zone);
 
@@ -420,10 +422,12 @@ truth_books(crash_truth_t *truth, uint32_t lives)
         finished = m < lives ? atomic_load(&life->finished) : 0;
         op = NULL;
 
-        for (i = 0; i < finished; i++) {
+        for (i = 0; i < finished && error == NULL; i++) {
             if (life->ops[i].kind == CRASH_BOOK) {
                 truth->booked[m][life->ops[i].book.id] =
                                                    life->ops[i].book.after;
+                error = crash_sessions_apply(&truth->sessions,
+                                             &life->ops[i].book);
             }
         }
 
@@ -433,8 +437,16 @@ truth_books(crash_truth_t *truth, uint32_t lives)
             op = &life->ops[finished].book;
         }
 
-        error = crash_books_settle(zone, m * CRASH_IDS, truth->booked[m], op,
-                                   full);
+        truth->sessions.flight[m] = op;
+
+        if (error == NULL) {
+            error = crash_books_settle(zone, m * CRASH_IDS, truth->booked[m],
+                                       op, full);
+        }
+    }
+
+    if (error == NULL) {
+        error = crash_sessions_settle(&truth->sessions);
     }
 
     sel_zone_unlock(zone);

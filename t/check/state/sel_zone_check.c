@@ -79,7 +79,11 @@ sel_check_all(sel_zone_t *zone)
         return wrong;
     }
 
-    return sel_zone_check_pendings(zone);
+    if ((wrong = sel_zone_check_pendings(zone)) != NULL) {
+        return wrong;
+    }
+
+    return sel_zone_check_sessions(zone);
 }
 
 
@@ -138,6 +142,11 @@ sel_check_records(sel_zone_t *zone, uint32_t *used)
 
         case SEL_CHUNK_PENDING:
             wrong = sel_zone_check_pending(zone, (sel_pending_chunk_t *) chunk,
+                                           used);
+            break;
+
+        case SEL_CHUNK_SESSION:
+            wrong = sel_zone_check_session(zone, (sel_session_chunk_t *) chunk,
                                            used);
             break;
 

@@ -1,6 +1,6 @@
 /*
- * Verification of a zone: the chunks of bookings, pending selections and
- * edges.
+ * Verification of a zone: the chunks of bookings, pending selections,
+ * sessions and edges.
  */
 
 #include "state/sel_zone_check_impl.h"
@@ -133,6 +133,22 @@ sel_zone_check_pending(sel_zone_t *zone, const sel_pending_chunk_t *pending,
 
     return *used - before == pending->chunks
            ? NULL : "a pending selection has another number of chunks";
+}
+
+
+const char *
+sel_zone_check_session(sel_zone_t *zone, const sel_session_chunk_t *session,
+    uint32_t *used)
+{
+    uint32_t  len;
+
+    (*used)++;
+
+    len = session->id_len <= SEL_SESSION_ID ? 0 : session->id_len;
+
+    return session->head.next == SEL_CHUNK_NONE
+           && sel_check_chain(zone, session->id_chain, len, used)
+           ? NULL : "a session's id is not whole";
 }
 
 

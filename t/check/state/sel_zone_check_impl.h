@@ -9,6 +9,7 @@
 #include "state/sel_books_impl.h"
 #include "state/sel_partition_impl.h"
 #include "state/sel_pending_impl.h"
+#include "state/sel_session_impl.h"
 
 
 /* Whether a chunk was used and has this tag; how many have. */
@@ -34,6 +35,8 @@ const char *sel_zone_check_booking(sel_zone_t *zone,
     const sel_booking_chunk_t *booking, uint32_t *used);
 const char *sel_zone_check_pending(sel_zone_t *zone,
     const sel_pending_chunk_t *pending, uint32_t *used);
+const char *sel_zone_check_session(sel_zone_t *zone,
+    const sel_session_chunk_t *session, uint32_t *used);
 const char *sel_zone_check_edge(sel_zone_t *zone,
     const sel_edge_chunk_t *edge, uint32_t *used);
 
@@ -45,12 +48,13 @@ const char *sel_zone_check_workers(sel_zone_t *zone);
 const char *sel_zone_check_changes(sel_zone_t *zone);
 const char *sel_zone_check_slots(sel_zone_t *zone);
 
-/* sel_zone_check_books.c, _tree.c, _pending.c: all of the above must have
-   been */
+/* sel_zone_check_books.c, _tree.c, _pending.c, _session.c: all of the above
+   must have been */
 const char *sel_zone_check_books(sel_zone_t *zone);
 const char *sel_zone_check_tree(sel_zone_t *zone);
 const char *sel_zone_check_cells(sel_zone_t *zone);
 const char *sel_zone_check_pendings(sel_zone_t *zone);
+const char *sel_zone_check_sessions(sel_zone_t *zone);
 
 
 #endif /* SEL_ZONE_CHECK_IMPL_H */

@@ -176,7 +176,7 @@ test_process_values(void **state)
 
     /* no other processes, no other values */
     assert_null(strstr(page, "process=\"1\""));
-    assert_int_equal(n_samples, 12 + SEL_COUNTERS
+    assert_int_equal(n_samples, 13 + SEL_COUNTERS
                      + sel_countof(numbers) * SEL_PROCESS_VALUES);
 }
 

@@ -47,6 +47,12 @@ one_turn(run_t *run, uint32_t (*kill)(run_t *run), const char *name)
                     " turn %u, %s\n", run->seed, run->turns, name);
     (void) alarm(PATIENCE);
 
+    error = crash_sessions_begin(&run->truth.sessions, below(run, 2),
+                                 below(run, 10) == 0);
+    if (error != NULL) {
+        fail_msg("turn %u: %s", run->turns, error);
+    }
+
     lives = kill(run);
     error = truth_settle(&run->truth, lives, 1 + below(run, CAT_BATCH_MAX),
                          below(run, 2));
@@ -190,7 +196,15 @@ test_kills(void **state)
                   run->kills_in_rebuild, run->rebuilds, run->survivors,
                   run->slowest / 1e6, crash_sites());
 
+    print_message("# %" PRIu64 " sessions bound, %" PRIu64 " moved, %" PRIu64
+                  " refused, %" PRIu64 " failed, %" PRIu64 " were idle; %"
+                  PRIu64 " bound by a booking that a death prevented\n",
+                  run->bound, run->moved, run->refused, run->failed,
+                  run->idle, run->halves);
+
     assert_true(run->rebuilds > kills / 20);
+    assert_true(run->bound > kills && run->moved > 0 && run->refused > 0
+                && run->failed > 0 && run->idle > 0);
     assert_int_equal(left, 0);
 
     assert_int_equal(munmap(run->shared, sizeof(crash_shared_t)), 0);

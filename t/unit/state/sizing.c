@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include "books_test.h"
+#include "state/sel_session.h"
 #include "zone_page.h"
 
 
@@ -294,6 +295,46 @@ test_pending(void **state)
 }
 
 
+/* A booking without blocks is one chunk; the rest is its session's. */
+static void
+test_sessions(void **state)
+{
+    static const uint32_t  ids[] = { 0, 1, 36, 184, 185, 248, 249, 256 };
+
+    uint32_t         i, chosen;
+    uint64_t         alone;
+    sel_booking_t    booking;
+    sel_rank_load_t  load;
+
+    assert_int_equal(book_id(&test, ranks, sel_str("alone"), none, 1),
+                     SEL_BOOK_OK);
+    alone = taken();
+    load.slot = ranks->slot;
+    load.epoch = ranks->epoch;
+
+    for (i = 0; i < sel_countof(ids); i++) {
+        booking = booking_of(ranks, sel_cstr("a"), none);
+        booking.session.id = id_of(i, ids[i]);
+        assert_int_equal(sel_book(&test.zone, &booking, &load, 1, NULL, NULL,
+                                  &chosen), SEL_BOOK_OK);
+        assert_int_equal(taken(), alone + formula("session",
+            with({ "id", id_counts("session", ids[i]) })));
+
+        /* the next of the same session has nothing to add */
+
+        booking.id = sel_cstr("b");
+        booking.session.revision = sel_session_find(&test.zone, test.number,
+                                       booking.session.id, books_now).revision;
+        assert_int_equal(sel_book(&test.zone, &booking, &load, 1, NULL, NULL,
+                                  &chosen), SEL_BOOK_OK);
+        assert_int_equal(taken(), alone);
+        free_ok(&test, "a");
+        free_ok(&test, "b");
+        assert_int_equal(taken(), -2 * alone);
+    }
+}
+
+
 /* As many bookings of 512 blocks as promised are really made. */
 static void
 test_full(void **state)
@@ -338,6 +379,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_bookings_within, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pending, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sessions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full, setup, teardown)
     };
 
