@@ -1,6 +1,7 @@
 /*
- * Memory of the index's tables: counted, bounded, zeroed, and growing in
- * place.  The caller keeps the size of a block and passes it back exactly.
+ * Memory of the index's tables: counted, bounded, zeroed, growing in place,
+ * and present before it is needed.  The caller keeps the size of a block and
+ * passes it back exactly.
  */
 
 #ifndef SEL_MEMORY_H
@@ -30,6 +31,13 @@ size_t sel_memory_round(size_t size);
  */
 void *sel_memory_resize(sel_memory_t *memory, void *p, size_t old,
     size_t size);
+
+/*
+ * The block p of size bytes will soon be `more` bytes longer: from 1 MiB on,
+ * that memory (at least 1 MiB, at most what is mapped behind the block) is
+ * made present meanwhile, from its end downwards.
+ */
+void sel_memory_expect(uint8_t *p, size_t size, size_t more);
 
 /* Gives a block of size bytes back; size 0: nothing to do. */
 void sel_memory_free(sel_memory_t *memory, void *p, size_t size);

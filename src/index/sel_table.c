@@ -25,11 +25,15 @@
 
 #define SEL_TABLE_SPARE  32         /* slots behind the last home */
 #define SEL_TABLE_LEAST  32         /* homes to grow by, at least */
+#define SEL_TABLE_AHEAD  32         /* part of the limit that memory is asked
+                                       for before it */
 
 
 static bool sel_table_resize(sel_table_t *table, uint64_t total,
     sel_memory_t *memory);
-static uint32_t sel_table_limit(const sel_table_t *table, uint32_t homes);
+static void sel_table_limit(sel_table_t *table, uint32_t homes);
+static uint64_t sel_table_more(const sel_table_t *table);
+static void sel_table_expect(sel_table_t *table);
 static bool sel_table_grow(sel_table_t *table, sel_memory_t *memory);
 static bool sel_table_shrink(sel_table_t *table);
 static void sel_table_truncate(sel_table_t *table, sel_memory_t *memory);
@@ -60,10 +64,14 @@ sel_table_reserve(sel_table_t *table, sel_memory_t *memory)
     if (table->low != table->high) {
         sel_table_advance(table, memory, SEL_TABLE_STEP);
 
-    } else if (table->count >= table->limit
-               && !sel_table_grow(table, memory))
-    {
-        return false;
+    } else if (table->count >= table->expect) {
+
+        if (table->count < table->limit) {
+            sel_table_expect(table);
+
+        } else if (!sel_table_grow(table, memory)) {
+            return false;
+        }
     }
 
     return sel_table_room(table, 1)
@@ -100,15 +108,35 @@ sel_table_resize(sel_table_t *table, uint64_t total, sel_memory_t *memory)
 
 /* How many entries are enough for as many homes. */
 
-static uint32_t
-sel_table_limit(const sel_table_t *table, uint32_t homes)
+static void
+sel_table_limit(sel_table_t *table, uint32_t homes)
 {
-    return homes - homes / (table->width == SEL_TABLE_SLIM ? 7 : 5);
+    table->limit = homes - homes / (table->width == SEL_TABLE_SLIM ? 7 : 5);
+    table->expect = table->limit - table->limit / SEL_TABLE_AHEAD;
 }
 
 
 static bool
 sel_table_grow(sel_table_t *table, sel_memory_t *memory)
+{
+    if (!sel_table_resize(table, sel_table_more(table), memory)) {
+        return false;
+    }
+
+    table->high = table->total - SEL_TABLE_SPARE;
+    table->low = table->count == 0 ? table->high : table->low;
+    table->last = UINT64_MAX;
+
+    sel_table_limit(table, table->high);
+
+    return true;
+}
+
+
+/* Slots that it grows to. */
+
+static uint64_t
+sel_table_more(const sel_table_t *table)
 {
     uint32_t  more, total;
 
@@ -116,16 +144,19 @@ sel_table_grow(sel_table_t *table, sel_memory_t *memory)
     more = more < SEL_TABLE_LEAST ? SEL_TABLE_LEAST : more;
     total = table->total == 0 ? SEL_TABLE_SPARE : table->total;
 
-    if (!sel_table_resize(table, (uint64_t) total + more, memory)) {
-        return false;
-    }
+    return (uint64_t) total + more;
+}
 
-    table->high = table->total - SEL_TABLE_SPARE;
-    table->low = table->count == 0 ? table->high : table->low;
-    table->limit = sel_table_limit(table, table->high);
-    table->last = UINT64_MAX;
 
-    return true;
+static void
+sel_table_expect(sel_table_t *table)
+{
+    size_t  bytes;
+
+    table->expect = table->limit;
+    bytes = sel_memory_round(sel_table_more(table) * table->width);
+
+    sel_memory_expect(table->slots, table->bytes, bytes - table->bytes);
 }
 
 
@@ -151,7 +182,7 @@ sel_table_shrink(sel_table_t *table)
     /* the home of key 0 is 0 either way */
     table->last = 0;
     table->low = (uint32_t) homes;
-    table->limit = sel_table_limit(table, table->low);
+    sel_table_limit(table, table->low);
     table->shrinking = true;
 
     return true;

@@ -48,6 +48,8 @@ typedef struct {
     uint32_t   total;           /* slots; the last one is always empty */
     uint32_t   count;
     uint32_t   limit;           /* of count, before the table must grow */
+    uint32_t   expect;          /* of count, before memory for that is asked
+                                   for */
     uint16_t   width;
     bool       shrinking;
 } sel_table_t;

@@ -15,8 +15,9 @@
 /* how often gauges are set and dead processes looked for, milliseconds */
 #define NGX_HTTP_SELECT_TICK   1000
 
-/* bytes that a process's heap keeps for the next request */
-#define NGX_HTTP_SELECT_HEAP   (16 * 1024 * 1024)
+/* bytes that each heap of a process keeps; blocks from a sixteenth of it on
+   are in no heap */
+#define NGX_HTTP_SELECT_HEAP   (64 * 1024 * 1024)
 
 /* bookings that expire in one turn of the lock, and how often they are looked
    for, nanoseconds: each fifth of their age within these bounds */
@@ -133,7 +134,12 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
 }
 
 
-/* Or bodies and arenas go back to the kernel after every request. */
+/*
+ * Else bodies and arenas would go back to the kernel after every request, and
+ * a whole queue of messages at once, with the last of them, while the event
+ * loop waits: the heaps of libzmq's threads, which messages come from, are at
+ * most 64 MiB long, so they are not cut at all.
+ */
 
 static void
 ngx_http_select_process_heap(void)
@@ -141,7 +147,7 @@ ngx_http_select_process_heap(void)
 #if defined(__GLIBC__)
 
     (void) mallopt(M_TRIM_THRESHOLD, NGX_HTTP_SELECT_HEAP);
-    (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_SELECT_HEAP / 4);
+    (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_SELECT_HEAP / 16);
 
 #endif
 }
