@@ -311,6 +311,10 @@ subtest 'workers that go' => sub {
     my %other = prompt(2);
     visit(1, %other);
     knows(\%other, '1/0 2, 2/0 0', 'and learns anew');
+    visit(1, %prompt);
+    knows(\%prompt, '1/0 2, 2/0 0', 'also what it has known before');
+    visit(2, %prompt);
+    knows(\%prompt, '1/0 2, 2/0 2', 'as does the one that went');
 };
 
 

@@ -116,6 +116,10 @@ uint16_t sel_index_find_owner(const sel_index_t *index, uint32_t partition,
 bool sel_index_owner_key(const sel_index_t *index, uint16_t owner,
     uint32_t *partition, uint64_t *worker_id, uint32_t *dp_rank);
 
+/* A number that tells an owner from all that there were before, also from
+   those of the same rank; 0 when it is not in use or retired. */
+uint32_t sel_index_owner_life(const sel_index_t *index, uint16_t owner);
+
 /* Blocks that an owner holds now in a tier. */
 uint64_t sel_index_owner_blocks(const sel_index_t *index, uint16_t owner,
     sel_tier_t tier);

@@ -38,6 +38,7 @@ typedef struct {
     uint64_t           worker_id;
     uint32_t           partition;
     uint32_t           dp_rank;
+    uint32_t           life;    /* serial number, never used twice */
     uint32_t           holder[SEL_TIERS];   /* or NO_HOLDER */
     sel_owner_state_t  state;
     uint16_t           next;    /* in its bucket, or of `empty`:
@@ -118,6 +119,7 @@ struct sel_index_s {
     uint32_t           owners_n;    /* allocated, a power of two */
     uint32_t           buckets_n;   /* the same, or less */
     uint32_t           owner_limit;
+    uint32_t           lives;       /* serial numbers given out */
     uint32_t           live_n;
     uint32_t           retired_n;
     uint16_t           empty;       /* retired owners without ghosts */

@@ -68,6 +68,7 @@ sel_index_owner(sel_index_t *index, uint32_t partition, uint64_t worker_id,
     owner->worker_id = worker_id;
     owner->partition = partition;
     owner->dp_rank = dp_rank;
+    owner->life = ++index->lives;
     owner->state = SEL_OWNER_LIVE;
 
     for (tier = 0; tier < SEL_TIERS; tier++) {
@@ -248,6 +249,13 @@ sel_index_owner_key(const sel_index_t *index, uint16_t owner,
     *dp_rank = index->owners[owner].dp_rank;
 
     return true;
+}
+
+
+uint32_t
+sel_index_owner_life(const sel_index_t *index, uint16_t owner)
+{
+    return sel_index_live(index, owner) ? index->owners[owner].life : 0;
 }
 
 

@@ -100,14 +100,11 @@ sel_index_result_t
 sel_recent_store(sel_recent_t *recent, uint16_t owner, const uint64_t *blocks,
     uint32_t n, uint64_t until)
 {
-    uint32_t            from, size, partition, dp_rank;
-    uint64_t            worker_id;
+    uint32_t            from, size;
     sel_recent_run_t    run;
     sel_index_result_t  rc;
 
-    if (!sel_index_owner_key(recent->index, owner, &partition, &worker_id,
-                             &dp_rank))
-    {
+    if (sel_index_owner_life(recent->index, owner) == 0) {
         return SEL_INDEX_NO_SUCH_OWNER;
     }
 

@@ -36,10 +36,9 @@ struct sel_recent_chunk_s {
 
 /* Who an owner's number is. */
 typedef struct {
-    uint64_t              worker_id;
-    uint32_t              partition;
-    uint32_t              dp_rank;
-    uint32_t              life;         /* 0: nobody yet */
+    uint32_t              of;           /* sel_index_owner_life(); 0: nobody
+                                           yet */
+    uint32_t              life;
 } sel_recent_owner_t;
 
 

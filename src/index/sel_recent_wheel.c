@@ -14,25 +14,19 @@ static uint32_t sel_recent_forget(sel_recent_t *recent,
 sel_recent_owner_t *
 sel_recent_owner(sel_recent_t *recent, uint16_t owner)
 {
-    uint32_t             dp_rank, partition;
-    uint64_t             worker_id;
+    uint32_t             of;
     sel_recent_owner_t  *known;
 
-    if (owner >= recent->n_owners
-        || !sel_index_owner_key(recent->index, owner, &partition, &worker_id,
-                                &dp_rank))
-    {
+    of = sel_index_owner_life(recent->index, owner);
+
+    if (owner >= recent->n_owners || of == 0) {
         return NULL;
     }
 
     known = &recent->owners[owner];
 
-    if (known->life == 0 || known->worker_id != worker_id
-        || known->partition != partition || known->dp_rank != dp_rank)
-    {
-        known->worker_id = worker_id;
-        known->partition = partition;
-        known->dp_rank = dp_rank;
+    if (known->of != of) {
+        known->of = of;
         known->life = ++recent->lives;
     }
 

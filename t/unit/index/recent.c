@@ -258,6 +258,29 @@ test_number_used_again(void **state)
 }
 
 
+/* The same rank that has come back holds nothing, and learns all anew. */
+static void
+test_rank_is_back(void **state)
+{
+    uint16_t  owner;
+
+    store(one, 5, 200 * MS);
+    sel_index_retire(index_, one);
+    sweep();
+
+    owner = sel_index_owner(index_, 1, 5, 0);
+    assert_int_equal(owner, one);
+    assert_int_equal(hits(owner), 0);
+
+    store(owner, 4, 300 * MS);
+    assert_int_equal(hits(owner), 4);
+    expire(200 * MS);
+    assert_int_equal(hits(owner), 4);
+    expire(300 * MS);
+    assert_int_equal(held(), 0);
+}
+
+
 /* What was queued for the old owner does not put off the new one's. */
 static void
 test_number_used_again_in_time(void **state)
@@ -296,6 +319,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_number_used_again, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_rank_is_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_number_used_again_in_time, setup,
                                         teardown),
     };
