@@ -855,6 +855,37 @@ story 'A2: its rank goes' => sub {
 };
 
 
+# A booking takes up its session before it can fail; a selection only reads.
+
+story 'what fails gives up a rank that has gone' => sub {
+    for my $fails (
+        [ 'a bad prompt', token_ids => undef ],
+        [ 'nobody allowed', on() ],
+        [ 'nobody with the taint',
+            routing_constraints => { required_taints => ['none'] } ],
+    ) {
+        my ($name, %members) = @$fails;
+
+        $ng->afresh(1, 2, 3);
+        my ($s, $read, $there) = map { new_session() } 1 .. 3;
+
+        is reserves("a-$_", $_, on(1)), '1/0', "$name: bound"
+            for $s, $read;
+        is reserves('b', $there, on(2)), '2/0', "$name: another one";
+        $ng->remove(1);
+        like reserves('c', $s, %members), qr/^(?:400|503) /, "$name: fails";
+        like selects('d', $read, %members), qr/^(?:400|503) /,
+            "$name: so does a selection";
+        like reserves('e', $there, %members), qr/^(?:400|503) /,
+            "$name: and where the rank is there";
+        $ng->register(1);
+        is binding($s), 'none', "$name: the binding has ended";
+        is binding($read), '1/0', "$name: not by a selection";
+        is binding($there), '2/0', "$name: nor where the rank is there";
+    }
+};
+
+
 story 'the first requests of a session at once' => sub {
     $ng->afresh(map { [ $_, data_parallel_size => 2 ] } 1 .. 3);
 
@@ -1202,6 +1233,60 @@ story 'what does not hold a session' => sub {
     }
 
     $ng->release(qw(target-2 pin-2 explicit-2));
+};
+
+
+# A booking that fails once it has taken up its session was a use of it.
+
+story 'what fails prolongs' => sub {
+    my %fails = (
+        prompt  => sub { reserves('f', 'prompt', token_ids => undef) },
+        allowed => sub { reserves('f', 'allowed', on()) },
+    );
+    my %idles = (
+        taken   => sub { reserves('taken', 'idle-taken', on(2)) },
+        selects => sub { selects('s', 'idle-selects', token_ids => undef) },
+    );
+
+    is reserves($_, $_, on(2)), '2/0', "$_: bound" for sort keys %fails;
+    is reserves("idle-$_", "idle-$_", on(2)), '2/0', "$_: bound"
+        for sort keys %idles;
+    is reserves('taken', undef, on(1)), '1/0', 'an id is taken';
+    $ng->release(sort keys %fails);
+
+    my %since;
+    for my $session (map { "idle-$_" } sort keys %idles) {
+        $since{$session} = time;
+        $ng->release($session);
+    }
+
+    my ($start, $missed, %bound) = (time, 0);
+    my $last = $start;
+    poll_for(sub {
+        for my $session (sort keys %fails) {
+            my $answer = $fails{$session}->();
+            fail("$session: $answer") if $answer !~ /^(?:400|503) /;
+        }
+        $_->() for values %idles;
+        $missed = 1 if time - $last > 0.9;
+        $last = time;
+        return time - $start > 2.5;
+    }, at_most(10));
+
+    SKIP: {
+        skip 'this machine is too slow', scalar keys %fails if $missed;
+        is goes($_), '2/0', "$_: bound as long as it is tried"
+            for sort keys %fails;
+    }
+
+    isnt goes($_), '2/0', "$_: not bound, whatever was tried"
+        for sort keys %since;
+
+    my $life = lives({ (map { ($_ => $last) } sort keys %fails), %since },
+        '2/0');
+    ok defined $life->{$_}, "$_: free in the end" for sort keys %$life;
+    is scalar keys %$life, 4, 'all of them';
+    $ng->release('taken');
 };
 
 

@@ -48,7 +48,7 @@ static const sel_json_member_t  sel_target_members[] = {
 };
 
 static const sel_json_struct_t  sel_target_struct = {
-    "struct AffinityTarget", sel_target_members,
+    "struct WorkerAffinityTarget", sel_target_members,
     sel_countof(sel_target_members), offsetof(sel_target_t, given), NULL
 };
 
@@ -83,7 +83,7 @@ static const sel_json_member_t  sel_session_members[] = {
 };
 
 static const sel_json_struct_t  sel_session_struct = {
-    "struct SessionContext", sel_session_members,
+    "struct SelectionSessionContext", sel_session_members,
     sel_countof(sel_session_members), offsetof(sel_session_t, given), NULL
 };
 

@@ -293,6 +293,10 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
                              sel_partition_arg(&r->partition->key));
         }
 
+        if (sel_booked(r->service->zone, r->booking.id)) {
+            return sel_reserve_taken(r->arena, r->booking.id, fault);
+        }
+
         binding = sel_reserve_binding(r);
 
         if (!sel_reserve_book(r, &result, fault)) {
@@ -331,8 +335,8 @@ sel_reserve_binding(sel_reserve_t *r)
     if (r->service->settings.session_ttl != 0
         && r->pending.session_id.data != NULL)
     {
-        binding = sel_session_find(r->service->zone, r->pending.partition,
-                                   r->pending.session_id, sel_clock_ns());
+        binding = sel_session_use(r->service->zone, r->pending.partition,
+                                  r->pending.session_id, sel_clock_ns());
 
         r->booking.session = (sel_booking_session_t) {
             .id = r->pending.session_id, .revision = binding.revision

@@ -34,12 +34,9 @@ bool sel_reserve(sel_service_t *service, sel_arena_t *arena,
 
 /* A booking to be made on the cheapest rank. */
 typedef struct {
-    const sel_route_settings_t  *settings;
-    const sel_select_body_t     *body;
-    sel_prompt_use_t             use;
-    const sel_allow_t           *allow;     /* or NULL */
-    sel_booking_kind_t           kind;
-    sel_str_t                    id;
+    sel_selecting_t     select;
+    sel_booking_kind_t  kind;
+    sel_str_t           id;
 } sel_reserving_t;
 
 /* Chooses and books; *s is the selection. */

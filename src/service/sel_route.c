@@ -38,8 +38,8 @@ sel_route(sel_service_t *service, sel_arena_t *arena, sel_route_t *route,
     }
 
     r = (sel_reserving_t) {
-        .settings = route->settings, .body = &route->body, .use = use,
-        .allow = route->allow, .kind = SEL_BOOKING_ROUTER
+        .select = { route->settings, &route->body, use, route->allow, true },
+        .kind = SEL_BOOKING_ROUTER
     };
 
     return sel_reserve_id(service, arena, &r.id, fault)
@@ -173,13 +173,17 @@ sel_route_choose(sel_service_t *service, sel_arena_t *arena,
     sel_fault_t *fault)
 {
     uint32_t          tries;
+    sel_selecting_t   in;
     sel_selection_t   s;
     sel_rank_load_t  *loads;
 
+    in = (sel_selecting_t) {
+        route->settings, &route->body, use, route->allow, false
+    };
+
     for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
 
-        if (!sel_selection_begin(&s, service, arena, route->settings,
-                                 &route->body, use, route->allow, fault))
+        if (!sel_selection_begin(&s, service, arena, &in, fault))
         {
             return false;
         }

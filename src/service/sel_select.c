@@ -80,12 +80,16 @@ sel_select_best(sel_service_t *service, sel_arena_t *arena,
     sel_selection_t *s, sel_fault_t *fault)
 {
     uint32_t          tries;
+    sel_selecting_t   in;
     sel_rank_load_t  *loads;
+
+    in = (sel_selecting_t) {
+        settings, body, SEL_PROMPT_FOR_SELECT, NULL, false
+    };
 
     for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
 
-        if (!sel_selection_begin(s, service, arena, settings, body,
-                                 SEL_PROMPT_FOR_SELECT, NULL, fault))
+        if (!sel_selection_begin(s, service, arena, &in, fault))
         {
             return false;
         }
@@ -116,19 +120,19 @@ sel_select_keep(const sel_selection_t *s)
     prompt = &s->lookup.prompt;
 
     pending = (sel_pending_t) {
-        .id = s->body->selection_id,
+        .id = s->in.body->selection_id,
         .partition = s->lookup.partition->key.number,
         .dp_rank = s->rank->dp_rank,
         .worker_id = s->rank->worker_id,
         .isl_tokens = prompt->isl_tokens,
         .prefill_tokens = s->prefill_tokens,
         .tracked = s->cost.track_prefill_tokens,
-        .expected_output_tokens = s->body->expected_output_tokens,
+        .expected_output_tokens = s->in.body->expected_output_tokens,
         .n_blocks = prompt->n_sequence,
         .sequence = prompt->sequence,
         .n_hashes = sel_service_records(service) ? prompt->n_blocks : 0,
         .hashes = prompt->blocks,
-        .lora_name = s->body->prompt.lora_name,
+        .lora_name = s->in.body->prompt.lora_name,
         .session_id = s->session,
         .made = sel_clock_ns()
     };

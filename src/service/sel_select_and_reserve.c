@@ -25,7 +25,7 @@ sel_select_and_reserve(sel_service_t *service, sel_arena_t *arena,
     sel_reserving_t  r;
 
     r = (sel_reserving_t) {
-        .settings = settings, .body = body, .use = SEL_PROMPT_FOR_SELECT,
+        .select = { settings, body, SEL_PROMPT_FOR_SELECT, NULL, true },
         .kind = SEL_BOOKING_API
     };
 
@@ -99,8 +99,7 @@ sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
 
     for (tries = 0; tries < SEL_RESERVE_TRIES; tries++) {
 
-        if (!sel_selection_begin(s, service, arena, r->settings, r->body,
-                                 r->use, r->allow, fault)
+        if (!sel_selection_begin(s, service, arena, &r->select, fault)
             || !sel_reserve_check_blocks(arena, s->lookup.prompt.n_sequence,
                                          fault))
         {
@@ -116,7 +115,8 @@ sel_reserve_best(sel_service_t *service, sel_arena_t *arena,
             .partition = s->lookup.partition->key.number,
             .n_blocks = prompt->n_sequence,
             .path = s->lookup.path,
-            .expected_output_tokens = r->body->expected_output_tokens,
+            .expected_output_tokens =
+                                      r->select.body->expected_output_tokens,
             .now = sel_clock_ns(),
             .session = {
                 .id = s->session,

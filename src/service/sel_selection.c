@@ -6,7 +6,7 @@
 
 static bool sel_selection_session(sel_selection_t *s, sel_arena_t *arena,
     sel_fault_t *fault);
-static const sel_target_t *sel_selection_target(sel_selection_t *s,
+static const sel_target_t *sel_selection_target(const sel_selection_t *s,
     sel_target_t *bound);
 static uint32_t sel_selection_compact(sel_scratch_t *scratch,
     const sel_rank_load_t *loads, uint32_t n);
@@ -42,23 +42,20 @@ sel_select_settings(const sel_cost_settings_t *settings,
 
 bool
 sel_selection_begin(sel_selection_t *s, sel_service_t *service,
-    sel_arena_t *arena, const sel_route_settings_t *settings,
-    const sel_select_body_t *body, sel_prompt_use_t use,
-    const sel_allow_t *allow, sel_fault_t *fault)
+    sel_arena_t *arena, const sel_selecting_t *in, sel_fault_t *fault)
 {
     sel_target_t         bound;
     const sel_target_t  *target;
 
     s->service = service;
-    s->settings = settings;
-    s->body = body;
-    s->use = use;
+    s->in = *in;
     service->choice.endpoint.data = NULL;
 
     if (!sel_selection_session(s, arena, fault)
-        || !sel_lookup(service, arena, settings, body, use, &s->lookup, fault)
-        || !sel_eligible(service, arena, s->lookup.partition, body, allow,
-                         &s->eligible, fault))
+        || !sel_lookup(service, arena, in->settings, in->body, in->use,
+                       &s->lookup, fault)
+        || !sel_eligible(service, arena, s->lookup.partition, in->body,
+                         in->allow, &s->eligible, fault))
     {
         return false;
     }
@@ -68,11 +65,11 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
                           : s->eligible;
 
     s->prompt = sel_lookup_cost_prompt(&s->lookup);
-    sel_select_settings(&settings->cost, body, &s->cost);
+    sel_select_settings(&in->settings->cost, in->body, &s->cost);
 
     /* requests without a prompt would weigh nothing */
 
-    if (use == SEL_PROMPT_FOR_NOTHING) {
+    if (in->use == SEL_PROMPT_FOR_NOTHING) {
         s->cost.active_request_weight += 1;
     }
 
@@ -80,48 +77,57 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
 }
 
 
-/* An id that is too long is told after a partition that is not ready, and
-   before a bad prompt. */
+/* The session is looked at before the prompt, once its partition is there;
+   so it also counts for a reservation that fails. */
 
 static bool
 sel_selection_session(sel_selection_t *s, sel_arena_t *arena,
     sel_fault_t *fault)
 {
-    const sel_select_body_t  *body;
+    const sel_select_body_t     *body;
+    const sel_view_partition_t  *partition;
 
-    body = s->body;
+    body = s->in.body;
     s->session = sel_session_id(s->service, body);
+    s->binding = (sel_binding_t) { 0, 0, 0 };
 
-    return s->session.len <= SEL_SESSION_MAX_ID
-           || (sel_service_partition(s->service, arena, body->model_name,
-                                     body->routing_group, fault)
-               != NULL
-               && sel_session_too_long(arena, fault));
+    if (s->session.data == NULL) {
+        return true;
+    }
+
+    partition = sel_service_partition(s->service, arena, body->model_name,
+                                      body->routing_group, fault);
+    if (partition == NULL) {
+        return false;
+    }
+
+    if (s->session.len > SEL_SESSION_MAX_ID) {
+        return sel_session_too_long(arena, fault);
+    }
+
+    s->binding = (s->in.books ? sel_session_use : sel_session_find)(
+                     s->service->zone, partition->key.number, s->session,
+                     sel_clock_ns());
+    return true;
 }
 
 
 /* The target that the request gives, or its session; NULL: none. */
 
 static const sel_target_t *
-sel_selection_target(sel_selection_t *s, sel_target_t *bound)
+sel_selection_target(const sel_selection_t *s, sel_target_t *bound)
 {
-    s->binding = (sel_binding_t) { 0, 0, 0 };
+    const sel_select_body_t  *body;
 
-    if (sel_body_has(s->body, SEL_SELECT_PINNED)) {
+    body = s->in.body;
+
+    if (sel_body_has(body, SEL_SELECT_PINNED)) {
         return NULL;
     }
 
-    if (sel_body_has(s->body, SEL_SELECT_AFFINITY)) {
-        return &s->body->affinity_target;
+    if (sel_body_has(body, SEL_SELECT_AFFINITY)) {
+        return &body->affinity_target;
     }
-
-    if (s->session.data == NULL) {
-        return NULL;
-    }
-
-    s->binding = sel_session_find(s->service->zone,
-                                  s->lookup.partition->key.number, s->session,
-                                  sel_clock_ns());
 
     return sel_session_target(&s->binding, bound) ? bound : NULL;
 }
@@ -147,7 +153,7 @@ sel_selection_choose(void *data, sel_booking_t *booking,
     }
 
     sel_cost(&s->cost, &s->prompt,
-             s->body->constraints.preferred_taints.n != 0,
+             s->in.body->constraints.preferred_taints.n != 0,
              scratch->candidates, n);
 
     i = sel_pick(scratch->candidates, n, s->cost.temperature,
@@ -159,7 +165,7 @@ sel_selection_choose(void *data, sel_booking_t *booking,
                                                 &s->candidate);
 
     if (booking != NULL && s->cost.track_prefill_tokens
-        && s->use != SEL_PROMPT_FOR_NOTHING)
+        && s->in.use != SEL_PROMPT_FOR_NOTHING)
     {
         booking->prefill_tokens = s->prefill_tokens;
     }

@@ -18,11 +18,19 @@ typedef struct {
 } sel_allow_t;
 
 
+/* What is asked for. */
 typedef struct {
-    sel_service_t               *service;
     const sel_route_settings_t  *settings;
     const sel_select_body_t     *body;
     sel_prompt_use_t             use;
+    const sel_allow_t           *allow;         /* or NULL */
+    bool                         books;         /* to be booked */
+} sel_selecting_t;
+
+
+typedef struct {
+    sel_service_t               *service;
+    sel_selecting_t              in;
     sel_lookup_t                 lookup;
     sel_cost_settings_t          cost;          /* the request's */
     sel_cost_prompt_t            prompt;
@@ -43,12 +51,9 @@ typedef struct {
 void sel_select_settings(const sel_cost_settings_t *settings,
     const sel_select_body_t *body, sel_cost_settings_t *out);
 
-/* Looks the prompt and the session up and collects the candidates.  allow may
-   be NULL. */
+/* Looks the session and the prompt up and collects the candidates. */
 bool sel_selection_begin(sel_selection_t *s, sel_service_t *service,
-    sel_arena_t *arena, const sel_route_settings_t *settings,
-    const sel_select_body_t *body, sel_prompt_use_t use,
-    const sel_allow_t *allow, sel_fault_t *fault);
+    sel_arena_t *arena, const sel_selecting_t *in, sel_fault_t *fault);
 
 /*
  * Chooses, when the loads of the candidates have been read: a sel_choose_pt

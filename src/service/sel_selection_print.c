@@ -58,15 +58,15 @@ sel_selection_print(const sel_selection_t *s, sel_str_t id, bool booked,
     sel_json_out_key(&out, "potential_decode_blocks");
     sel_json_out_u64(&out, blocks);
 
-    if (s->settings->decode_busy >= 0
+    if (s->in.settings->decode_busy >= 0
         && sel_worker_has(worker, SEL_WORKER_KV_BLOCKS))
     {
         sel_json_out_key(&out, "decode_busy");
-        sel_json_out_bool(&out, (double) blocks > s->settings->decode_busy
+        sel_json_out_bool(&out, (double) blocks > s->in.settings->decode_busy
                                     * (double) worker->total_kv_blocks);
     }
 
-    if (s->body->advisory) {
+    if (s->in.body->advisory) {
         sel_selection_print_load(&out, s);
     }
 
@@ -180,9 +180,9 @@ sel_selection_print_load(sel_json_out_t *out, const sel_selection_t *s)
         sel_json_out_u64(out, worker->total_kv_blocks);
     }
 
-    if (s->settings->prefill_busy >= 0) {
+    if (s->in.settings->prefill_busy >= 0) {
         sel_json_out_key(out, "prefill_busy");
-        sel_json_out_bool(out, (double) tokens > s->settings->prefill_busy
+        sel_json_out_bool(out, (double) tokens > s->in.settings->prefill_busy
                                                  * (double) capacity);
     }
 

@@ -72,6 +72,8 @@
         "bookings whose session was not bound for want of room")              \
     row(SESSION_IDLE, counter, "sessions_ended_total", "cause=\"idle\"",      \
         "bindings that ended")                                                \
+    row(SESSION_RANK_GONE, counter, "sessions_ended_total",                   \
+        "cause=\"rank_gone\"", "bindings that ended")                         \
     row(SESSION_MOVED, counter, "sessions_ended_total", "cause=\"moved\"",    \
         "bindings that ended")                                                \
     row(SESSION_REFUSED, counter, "sessions_ended_total",                     \

@@ -36,6 +36,13 @@ void sel_sessions_ttl(sel_zone_t *zone, uint64_t ttl);
 sel_binding_t sel_session_find(sel_zone_t *zone, uint32_t partition,
     sel_str_t id, uint64_t now);
 
+/*
+ * The same for a reservation that is about to be made: a binding whose rank
+ * has gone ends, and one that nobody holds has its whole time again.
+ */
+sel_binding_t sel_session_use(sel_zone_t *zone, uint32_t partition,
+    sel_str_t id, uint64_t now);
+
 /* Drops up to max bindings whose time is over, oldest first; returns how
    many. */
 uint32_t sel_sessions_reap(sel_zone_t *zone, uint64_t now, uint32_t max);

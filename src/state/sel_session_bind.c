@@ -11,8 +11,6 @@
 #include "state/sel_session_impl.h"
 
 
-static bool sel_session_there(const sel_zone_t *zone,
-    const sel_session_chunk_t *session);
 static bool sel_session_full(const sel_zone_t *zone, uint32_t partition);
 static sel_session_chunk_t *sel_session_make(sel_zone_t *zone,
     const sel_session_plan_t *plan, const sel_booking_chunk_t *booking);
@@ -68,7 +66,9 @@ sel_session_settle(sel_zone_t *zone, const sel_booking_t *booking,
     if (plan->record->worker_id != zone->slots[slot].worker_id
         || plan->record->dp_rank != zone->slots[slot].dp_rank)
     {
-        if (!plan->in->follows && sel_session_there(zone, plan->record)) {
+        plan->gone = !sel_session_there(zone, plan->record);
+
+        if (!plan->in->follows && !plan->gone) {
             sel_zone_session_end(zone, plan->record);
             sel_count(zone, SEL_COUNT_SESSION_REFUSED, 1);
             return false;
@@ -82,9 +82,7 @@ sel_session_settle(sel_zone_t *zone, const sel_booking_t *booking,
 }
 
 
-/* Whether the rank could serve: it is a schedulable worker's. */
-
-static bool
+bool
 sel_session_there(const sel_zone_t *zone, const sel_session_chunk_t *session)
 {
     sel_rank_walk_t            walk;
@@ -168,7 +166,8 @@ sel_session_bind(sel_zone_t *zone, sel_session_plan_t *plan,
 
     if (plan->moves) {
         sel_zone_session_end(zone, plan->record);
-        sel_count(zone, SEL_COUNT_SESSION_MOVED, 1);
+        sel_count(zone, plan->gone ? SEL_COUNT_SESSION_RANK_GONE
+                                   : SEL_COUNT_SESSION_MOVED, 1);
         plan->record = NULL;
     }
 

@@ -89,6 +89,9 @@ uint32_t sel_zone_session_idle_chunks(const sel_session_chunk_t *session);
 void sel_zone_session_hold(sel_zone_t *zone, sel_session_chunk_t *session);
 void sel_zone_session_drop(sel_zone_t *zone, sel_session_chunk_t *session);
 
+/* One that nobody holds counts as let go of now. */
+void sel_zone_session_renew(sel_zone_t *zone, sel_session_chunk_t *session);
+
 /* Ends a record, whoever holds it: its tag first. */
 void sel_zone_session_end(sel_zone_t *zone, sel_session_chunk_t *session);
 
@@ -107,7 +110,8 @@ typedef struct {
                          *in;
     uint64_t              hash;
     sel_session_chunk_t  *record;       /* its live binding, or NULL */
-    bool                  moves;        /* and that is for another rank */
+    bool                  moves;        /* and that is for another rank, */
+    bool                  gone;         /* which is not there any more */
     bool                  binds;        /* a new binding is to be made */
     bool                  full;         /* there are too many for that */
 } sel_session_plan_t;
@@ -116,6 +120,10 @@ typedef struct {
    by. */
 bool sel_session_plan(sel_zone_t *zone, const sel_booking_t *booking,
     sel_session_plan_t *plan);
+
+/* Whether the binding's rank could serve: it is a schedulable worker's. */
+bool sel_session_there(const sel_zone_t *zone,
+    const sel_session_chunk_t *session);
 
 /* What is to become of it when the booking is on a slot; false when it is
    bound to another rank: that binding has ended. */

@@ -151,6 +151,19 @@ sel_zone_session_drop(sel_zone_t *zone, sel_session_chunk_t *session)
 }
 
 
+void
+sel_zone_session_renew(sel_zone_t *zone, sel_session_chunk_t *session)
+{
+    if (session->leases != 0) {
+        return;
+    }
+
+    sel_session_wake(zone, session);
+    __atomic_store_n(&session->since, sel_clock_ns(), __ATOMIC_RELEASE);
+    sel_session_rest(zone, session);
+}
+
+
 static void
 sel_session_rest(sel_zone_t *zone, sel_session_chunk_t *session)
 {

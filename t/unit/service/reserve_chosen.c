@@ -93,8 +93,8 @@ best(sel_select_body_t *body, void *data, sel_selection_t *s)
     asked = 0;
     allowed = (sel_allow_t) { allow, data };
     r = (sel_reserving_t) {
-        .settings = &world_settings, .body = body,
-        .use = SEL_PROMPT_FOR_SELECT, .allow = &allowed,
+        .select = { &world_settings, body, SEL_PROMPT_FOR_SELECT, &allowed,
+                    true },
         .kind = SEL_BOOKING_API, .id = sel_str("best")
     };
 

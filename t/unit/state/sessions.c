@@ -167,6 +167,66 @@ test_another_ttl(void **state)
 }
 
 
+/* A reservation that looks at an idle binding gives it its whole time. */
+static void
+test_use(void **state)
+{
+    sel_binding_t  found;
+
+    session_begin(&test, STATE_SIZE, 2, ranks);
+    book_in_ok(&test, &ranks[0], "a", "used");
+    book_in_ok(&test, &ranks[0], "b", "older");
+    book_in_ok(&test, &ranks[1], "c", "held");
+    free_ok(&test, "a");
+    free_ok(&test, "b");
+
+    at(6);
+    found = sel_session_use(&test.zone, 1, sel_str("used"), books_now);
+    assert_int_equal(found.revision, revision(&test, 1, "used"));
+    assert_int_equal(found.worker_id, 1);
+    assert_int_equal(found.dp_rank, 0);
+    found = sel_session_use(&test.zone, 1, sel_str("held"), books_now);
+    assert_int_equal(found.dp_rank, 1);
+    expect_bound(&test, 1, "used", 1, 0, 0);
+    expect_bound(&test, 1, "held", 1, 1, 1);
+    assert_int_equal(sel_session_use(&test.zone, 2, sel_str("used"),
+                                     books_now).revision, 0);
+    assert_int_equal(sel_session_use(&test.zone, 1, sel_str("none"),
+                                     books_now).revision, 0);
+
+    at(10);
+    expect_free(&test, 1, "older");
+    assert_int_equal(sel_session_use(&test.zone, 1, sel_str("older"),
+                                     books_now).revision, 0);
+    expect_free(&test, 1, "older");
+    at(15.999);
+    expect_bound(&test, 1, "used", 1, 0, 0);
+    at(16);
+    expect_free(&test, 1, "used");
+    expect_bound(&test, 1, "held", 1, 1, 1);
+    end(&test);
+}
+
+
+/* And ends one whose rank has gone, if bookings hold it, too. */
+static void
+test_use_gone(void **state)
+{
+    session_begin(&test, STATE_SIZE, 2, ranks);
+    book_in_ok(&test, &ranks[0], "a", "idle");
+    free_ok(&test, "a");
+    delete_ok(&test, 1, test.version);
+    expect_bound(&test, 1, "idle", 1, 0, 0);
+
+    assert_int_equal(sel_session_use(&test.zone, 1, sel_str("idle"),
+                                     books_now).revision, 0);
+    expect_free(&test, 1, "idle");
+    assert_int_equal(state_stats(&test.zone).sessions, 0);
+    assert_int_equal(counted(&test, SEL_COUNT_SESSION_RANK_GONE), 1);
+    end(&test);
+}
+
+
 /* A dead one, reaped or not, is as if it were not there. */
 static void
 test_dead(void **state)
@@ -448,6 +508,8 @@ main(void)
         twice(test_idle_time),
         twice(test_time_of_the_last),
         twice(test_another_ttl),
+        twice(test_use),
+        twice(test_use_gone),
         twice(test_dead),
         twice(test_dead_among_many),
         twice(test_reap),

@@ -266,7 +266,7 @@ expect_moves(uint32_t leases)
     expect_bound(&test, 1, "s", 2, 1, 1);
     assert_true(revision(&test, 1, "s") != old);
     assert_int_equal(state_stats(&test.zone).sessions, 1);
-    assert_int_equal(counted(&test, SEL_COUNT_SESSION_MOVED), 1);
+    assert_int_equal(counted(&test, SEL_COUNT_SESSION_RANK_GONE), 1);
     assert_int_equal(counted(&test, SEL_COUNT_SESSION_BOUND), 2);
     assert_int_equal(counted(&test, SEL_COUNT_SESSION_REFUSED), 0);
     at(1000);

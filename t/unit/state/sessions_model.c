@@ -323,6 +323,14 @@ model_book(walk_t *walk, const model_booking_t *asked, uint64_t chosen_by,
 }
 
 
+static bool
+bound_there(const walk_t *walk, uint32_t index)
+{
+    return is_there(walk, partition_of(index), walk->bindings[index].worker,
+                    walk->bindings[index].dp_rank);
+}
+
+
 /* A booking with a session is made: it joins, binds, moves or goes without. */
 static void
 model_booked(walk_t *walk, model_booking_t *asked, uint64_t unbound)
@@ -346,8 +354,10 @@ model_booked(walk_t *walk, model_booking_t *asked, uint64_t unbound)
     }
 
     if (binding->revision != 0) {
-        end_binding(walk, index, bound != 0 ? SEL_COUNT_SESSION_MOVED
-                                            : SEL_COUNT_SESSION_IDLE);
+        end_binding(walk, index, bound == 0 ? SEL_COUNT_SESSION_IDLE
+                                 : bound_there(walk, index)
+                                   ? SEL_COUNT_SESSION_MOVED
+                                   : SEL_COUNT_SESSION_RANK_GONE);
     }
 
     asked->revision = found.revision;
@@ -718,6 +728,44 @@ walk_ttl(walk_t *walk)
 }
 
 
+/* A reservation looks at the binding. */
+static void
+walk_use(walk_t *walk)
+{
+    uint32_t          index;
+    sel_binding_t     found;
+    model_binding_t  *binding;
+
+    index = below(walk, BINDINGS);
+    binding = &walk->bindings[index];
+
+    found = sel_session_use(&walk->test.zone, partition_of(index),
+                            session_id(index), session_clock);
+
+    if (alive(walk, index, session_clock) == 0) {
+        if (found.revision != 0) {
+            say(walk, "session %u: a binding that is dead", index);
+        }
+
+        return;
+    }
+
+    if (!bound_there(walk, index)) {
+        end_binding(walk, index, SEL_COUNT_SESSION_RANK_GONE);
+
+    } else if (leases(walk, index) == 0) {
+        binding->since = session_clock;
+    }
+
+    if (found.revision != binding->revision
+        || (found.revision != 0 && (found.worker_id != binding->worker
+                                    || found.dp_rank != binding->dp_rank)))
+    {
+        say(walk, "session %u: another binding is used", index);
+    }
+}
+
+
 static void
 walk_rebuild(walk_t *walk)
 {
@@ -736,6 +784,7 @@ static const struct {
     {   15, walk_expire },
     {   10, walk_bury },
     {   60, walk_reap },
+    {   80, walk_use },
     {   40, walk_worker },
     {    8, walk_ttl },
     {    8, walk_rebuild }
@@ -788,7 +837,8 @@ compare(walk_t *walk)
 {
     static const sel_counter_t  counters[] = {
         SEL_COUNT_SESSION_BOUND, SEL_COUNT_SESSION_UNBOUND,
-        SEL_COUNT_SESSION_IDLE, SEL_COUNT_SESSION_MOVED,
+        SEL_COUNT_SESSION_IDLE, SEL_COUNT_SESSION_RANK_GONE,
+        SEL_COUNT_SESSION_MOVED,
         SEL_COUNT_SESSION_REFUSED, SEL_COUNT_SESSION_FAILED,
         SEL_COUNT_SESSION_NO_ROOM
     };
@@ -905,6 +955,7 @@ random_run(size_t size, uint64_t age, uint32_t share)
     assert_true(walk->counters[SEL_COUNT_SESSION_BOUND] > n / 50);
     assert_true(walk->counters[SEL_COUNT_SESSION_MOVED] > 0);
     assert_true(walk->counters[SEL_COUNT_SESSION_REFUSED] > 0);
+    assert_true(walk->counters[SEL_COUNT_SESSION_RANK_GONE] > 0);
     assert_true(walk->counters[SEL_COUNT_SESSION_FAILED] > 0);
     assert_true(walk->counters[SEL_COUNT_SESSION_IDLE] > 0);
     assert_true((walk->counters[SEL_COUNT_SESSION_NO_ROOM] > 0)
