@@ -393,6 +393,39 @@ story 'kept connections that the engine has closed' => sub {
 };
 
 
+# Each kept connection could be one that the engine had closed.
+
+story 'an engine that resets all connections' => sub {
+    my $kept = SelRoute->new(name => 'resets', workers => 1, engines => 2,
+        upstream => 'keepalive 8;', route => 'proxy_next_upstream error'
+        . ' timeout non_idempotent;')->run;
+
+    $kept->anew([ 1, 1 ], [ 2, 2 ]);
+    $kept->book('busy', 2, sequence_hashes => [], isl_tokens => 1000,
+        effective_prefill_tokens => 1000);
+
+    my @held = map { $kept->begin({ prompt => new_tokens(4) },
+        { hold => 'request' }) } 1 .. 6;
+    $_->at('request') for @held;
+    is $_->release->receive->status, 200, 'a connection is kept' for @held;
+    is join(' ', map { $_->one->{engine} } @held), '1 1 1 1 1 1',
+        'all by one engine';
+
+    $kept->stream->set(1, reset => 'request');
+    my $request = $kept->through({ prompt => new_tokens(4) }, undef);
+    is $request->answer->status, 200, 'another engine answers';
+    is join(' ', map { $_->{engine} } $request->seen), '1 1 2',
+        'after one more try';
+    $request = $kept->through({ prompt => new_tokens(4) }, undef);
+    is join(' ', map { $_->{engine} } $request->seen), '2',
+        'and the next request goes there';
+    $kept->stream->set(1);
+    $kept->release('busy');
+    $kept->all_free;
+    $kept->finish;
+};
+
+
 # Failures are counted by each process, so there is one.
 
 sub counting {

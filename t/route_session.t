@@ -882,6 +882,30 @@ story 'a session is held as long as its requests last' => sub {
 };
 
 
+# Only what is booked has a session.
+
+story 'requests without a body' => sub {
+    $short->anew([ 1, 1 ], [ 2, 2 ]);
+    my $busy = busy('1/0', $short);
+    is goes('get', to => $short), '2/0', 'bound';
+    $short->release($busy);
+    $busy = busy('2/0', $short);
+
+    for my $session ('get', 'new', 'x' x 257) {
+        for my $body (undef, '') {
+            my $request = $short->through($body, undef, method => 'GET',
+                path => '/v1/models', headers => ["X-Session-ID: $session"]);
+            is $request->answer->status, 200, 'is answered';
+            is tries($request), '1/0', 'by the rank with the least load';
+        }
+    }
+
+    $short->release($busy);
+    is binding('new', to => $short), 'none', 'and binds nothing';
+    $short->all_free;
+};
+
+
 story 'a process that dies' => sub {
     $short->anew([ 1, 1 ], [ 2, 2 ]);
 

@@ -183,7 +183,7 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
     route.settings = &f->conf->settings;
     route.allow = &allow;
 
-    body = f->r->request_body != NULL && f->r->request_body->bufs != NULL;
+    body = ngx_http_select_prompt_size(f->r) != 0;
     route.booked = body;
     route.tokens = body && ngx_http_select_prompt_read(f->r, arena,
                                                        &route.body);
@@ -196,7 +196,8 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
     }
 
     if (ngx_http_select_forward_group(f, &route.routing_group) != NGX_OK
-        || ngx_http_select_forward_session(f, &route.body) != NGX_OK)
+        || (body
+            && ngx_http_select_forward_session(f, &route.body) != NGX_OK))
     {
         return NGX_ERROR;
     }

@@ -49,6 +49,7 @@ typedef struct {
     unsigned                           chosen:1;    /* to be connected to */
     unsigned                           open:1;      /* to the own servers */
     unsigned                           booked:1;
+    unsigned                           stale:1;     /* a connection was */
     unsigned                           answered:1;  /* by the engine */
     unsigned                           prefilled:1;
 } ngx_http_select_forward_t;

@@ -33,21 +33,32 @@ static bool ngx_http_select_prompt_member(sel_json_t *json, sel_str_t name,
     sel_select_body_t *body, bool ids);
 
 
-bool
-ngx_http_select_prompt_read(ngx_http_request_t *r, sel_arena_t *arena,
-    sel_select_body_t *body)
+off_t
+ngx_http_select_prompt_size(const ngx_http_request_t *r)
 {
     off_t         size;
     ngx_chain_t  *cl;
 
-    *body = (sel_select_body_t) { 0 };
     size = 0;
 
-    for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
+    for (cl = r->request_body != NULL ? r->request_body->bufs : NULL;
+         cl != NULL;
+         cl = cl->next)
+    {
         size += ngx_buf_size(cl->buf);
     }
 
-    return size <= NGX_HTTP_SELECT_PROMPT_BODY
+    return size;
+}
+
+
+bool
+ngx_http_select_prompt_read(ngx_http_request_t *r, sel_arena_t *arena,
+    sel_select_body_t *body)
+{
+    *body = (sel_select_body_t) { 0 };
+
+    return ngx_http_select_prompt_size(r) <= NGX_HTTP_SELECT_PROMPT_BODY
            && (ngx_http_select_prompt_try(r, arena, body, true)
                || ngx_http_select_prompt_try(r, arena, body, false));
 }

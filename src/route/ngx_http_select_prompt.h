@@ -11,6 +11,9 @@
 #include "service/sel_request.h"
 
 
+/* Bytes of the body that has been read; 0: there is none. */
+off_t ngx_http_select_prompt_size(const ngx_http_request_t *r);
+
 /*
  * Reads the members of a request's body that matter to a choice; true when it
  * has a prompt of token ids.  A body that cannot be read has none.  The model

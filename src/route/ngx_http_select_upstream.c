@@ -80,7 +80,7 @@ ngx_http_select_peer_init(ngx_http_request_t *r,
     pc->data = f;
     pc->get = ngx_http_select_peer_get;
     pc->free = ngx_http_select_peer_free;
-    pc->tries = ngx_max(ngx_min(f->ctx->choice.eligible,
+    pc->tries = ngx_max(ngx_min(f->ctx->choice.ranks,
                                 NGX_HTTP_SELECT_TRIES), 1);
 #if (NGX_HTTP_SSL)
     pc->set_session = ngx_http_select_peer_set_session;
@@ -207,13 +207,15 @@ ngx_http_select_peer_request(ngx_http_request_t *r)
 }
 
 
-/* A kept connection that its engine had closed is no failure, and no try. */
+/* A kept connection that its engine had closed is no failure, and no try;
+   once. */
 
 static ngx_uint_t
 ngx_http_select_peer_stale(const ngx_peer_connection_t *pc,
     const ngx_http_select_forward_t *f, ngx_uint_t state)
 {
-    return (state & NGX_PEER_FAILED) && pc->cached && f->n_tried != 0
+    return (state & NGX_PEER_FAILED) && pc->cached && !f->stale
+           && f->n_tried != 0
            && f->r->upstream->headers_in.status_n == 0
            && (pc->connection == NULL
                || (!pc->connection->read->timedout
@@ -231,7 +233,8 @@ ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
 
     if (ngx_http_select_peer_stale(pc, f, state)) {
         f->n_tried--;
-        ngx_http_select_forward_free(f);
+        f->stale = 1;
+        ngx_http_select_forward_failed(f);
 
     } else if (state & NGX_PEER_FAILED) {
         ngx_http_select_failed(f->upstream, f->ctx->choice.slot,

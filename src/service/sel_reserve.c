@@ -73,7 +73,7 @@ sel_reserve(sel_service_t *service, sel_arena_t *arena,
     service->choice = (sel_choice_t) {
         .worker_id = r.rank->worker_id, .dp_rank = r.rank->dp_rank,
         .epoch = r.rank->epoch, .slot = r.rank->slot,
-        .block_size = r.partition->key.block_size, .eligible = 1,
+        .block_size = r.partition->key.block_size, .ranks = 1,
         .prefill_tokens = r.booking.prefill_tokens, .id = r.booking.id,
         .endpoint = r.rank->worker->record.endpoint
     };

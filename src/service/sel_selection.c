@@ -55,14 +55,16 @@ sel_selection_begin(sel_selection_t *s, sel_service_t *service,
         || !sel_lookup(service, arena, in->settings, in->body, in->use,
                        &s->lookup, fault)
         || !sel_eligible(service, arena, s->lookup.partition, in->body,
-                         in->allow, &s->eligible, fault))
+                         in->allow, &s->n, fault))
     {
         return false;
     }
 
     target = sel_selection_target(s, &bound);
-    s->n = target != NULL ? sel_eligible_narrow(service, target, s->eligible)
-                          : s->eligible;
+
+    if (target != NULL) {
+        s->n = sel_eligible_narrow(service, target, s->n);
+    }
 
     s->prompt = sel_lookup_cost_prompt(&s->lookup);
     sel_select_settings(&in->settings->cost, in->body, &s->cost);
@@ -234,7 +236,7 @@ sel_selection_done(const sel_selection_t *s, sel_arena_t *arena, sel_str_t id)
         .epoch = rank->epoch,
         .slot = rank->slot,
         .block_size = s->prompt.block_size,
-        .eligible = s->eligible,
+        .ranks = s->lookup.partition->n_ranks,
         .by_session = s->binding.revision != 0
                       && s->binding.worker_id == rank->worker_id
                       && s->binding.dp_rank == rank->dp_rank,

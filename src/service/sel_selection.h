@@ -36,9 +36,7 @@ typedef struct {
     sel_cost_prompt_t            prompt;
     sel_str_t                    session;       /* data NULL: none */
     sel_binding_t                binding;       /* that it has */
-    uint32_t                     eligible;      /* ranks that may serve it */
-    uint32_t                     n;             /* candidates: all of these,
-                                                   or the target's alone */
+    uint32_t                     n;             /* candidates */
 
     /* the choice */
     const sel_view_rank_t       *rank;

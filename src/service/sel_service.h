@@ -41,7 +41,7 @@ typedef struct {
     uint32_t  epoch;
     uint16_t  slot;
     uint32_t  block_size;               /* tokens */
-    uint32_t  eligible;                 /* ranks that may serve it */
+    uint32_t  ranks;                    /* that its partition has */
     uint32_t  device_blocks;            /* of the prompt, on the device */
     uint64_t  overlap_tokens;           /* with host memory and disk */
     uint64_t  prefill_tokens;           /* effective */

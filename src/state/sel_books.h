@@ -129,7 +129,7 @@ void sel_books_read(sel_zone_t *zone, const uint64_t *path,
 /*
  * Reads the loads of n ranks, lets choose() (NULL: the first) take one and
  * books it, all in one critical section; *chosen tells which.  Room is made
- * by dropping pending selections, then idle bindings of sessions, oldest
+ * by dropping idle bindings of sessions, then pending selections, oldest
  * first.
  *
  * A booking with a session holds its binding.  A session without one is bound

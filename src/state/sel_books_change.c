@@ -166,7 +166,7 @@ sel_book_failed(sel_zone_t *zone, sel_booking_chunk_t *booking,
 
     session = sel_zone_session_held(zone, booking);
 
-    if (session != NULL) {
+    if (session != NULL && !sel_zone_session_ended(session)) {
         sel_zone_session_end(zone, session);
         sel_count(zone, SEL_COUNT_SESSION_FAILED, 1);
     }

@@ -9,6 +9,7 @@
 
 
 static sel_meter_chunk_t *sel_meter_make(sel_zone_t *zone, uint32_t number);
+static uint32_t sel_meter_room(sel_zone_t *zone);
 static _Atomic uint64_t *sel_meter_values(const sel_zone_t *zone,
     uint32_t number);
 
@@ -44,7 +45,7 @@ sel_meter_make(sel_zone_t *zone, uint32_t number)
     uint32_t            first;
     sel_meter_chunk_t  *meter;
 
-    first = sel_zone_run_take(zone, SEL_METER_CHUNKS);
+    first = sel_meter_room(zone);
 
     if (first == SEL_CHUNK_NONE) {
         return NULL;
@@ -68,6 +69,29 @@ sel_meter_make(sel_zone_t *zone, uint32_t number)
     SEL_ZONE_STEP();
 
     return meter;
+}
+
+
+/* A piece of chunks may need much more room than they have. */
+
+static uint32_t
+sel_meter_room(sel_zone_t *zone)
+{
+    uint64_t  room, most;
+    uint32_t  first;
+
+    most = sel_zone_room_most(zone);
+    room = sel_zone_chunks_free(zone);
+
+    while ((first = sel_zone_run_take(zone, SEL_METER_CHUNKS))
+           == SEL_CHUNK_NONE && room < most)
+    {
+        room = 2 * room + SEL_METER_CHUNKS;
+        room = room < most ? room : most;
+        sel_zone_room_make(zone, room);
+    }
+
+    return first;
 }
 
 

@@ -108,10 +108,7 @@ sel_pending_room(sel_zone_t *zone, const sel_pending_t *in,
     header = zone->header;
     half = zone->n_chunks / 2;
 
-    if (need > half
-        || need > (uint64_t) sel_zone_chunks_free(zone)
-                  + header->pending_chunks)
-    {
+    if (need > half || need > sel_zone_room_most(zone)) {
         return false;
     }
 

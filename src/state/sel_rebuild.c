@@ -140,6 +140,7 @@ sel_rebuild_records(sel_zone_t *zone)
             break;
 
         case SEL_CHUNK_SESSION:
+        case SEL_CHUNK_SESSION_ENDED:
             sel_rebuild_session(zone, number);
             break;
 

@@ -27,7 +27,8 @@ static uint32_t *sel_rebuild_newer_session(const sel_zone_t *zone,
 static bool sel_rebuild_first_session(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
 static void sel_rebuild_link_pending(sel_zone_t *zone);
-static void sel_rebuild_link_sessions(sel_zone_t *zone);
+static uint32_t sel_rebuild_link_sessions(sel_zone_t *zone);
+static void sel_rebuild_give_sessions(sel_zone_t *zone, uint32_t number);
 static void sel_rebuild_link_bookings(sel_zone_t *zone);
 static void sel_rebuild_tree(sel_zone_t *zone);
 static bool sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
@@ -184,9 +185,12 @@ sel_rebuild_books_use(sel_zone_t *zone)
 void
 sel_rebuild_books(sel_zone_t *zone)
 {
+    uint32_t  ended;
+
     sel_rebuild_link_pending(zone);
-    sel_rebuild_link_sessions(zone);
+    ended = sel_rebuild_link_sessions(zone);
     sel_rebuild_link_bookings(zone);
+    sel_rebuild_give_sessions(zone, ended);
     sel_rebuild_tree(zone);
 }
 
@@ -212,12 +216,13 @@ sel_rebuild_link_pending(sel_zone_t *zone)
 }
 
 
-/* Nobody holds them until the bookings are linked. */
+/* Nobody holds them until the bookings are linked.  Returns a list of those
+   that have ended. */
 
-static void
+static uint32_t
 sel_rebuild_link_sessions(sel_zone_t *zone)
 {
-    uint32_t              number, next;
+    uint32_t              number, next, ended;
     sel_zone_header_t    *header;
     sel_session_chunk_t  *session;
 
@@ -226,11 +231,39 @@ sel_rebuild_link_sessions(sel_zone_t *zone)
     number = sel_zone_sort(zone, header->session_list.oldest,
                            &sel_rebuild_session_order);
     header->session_list.oldest = SEL_CHUNK_NONE;
+    ended = SEL_CHUNK_NONE;
 
     for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
         session = sel_zone_session(zone, number);
         next = session->idle.newer;
-        sel_zone_session_link(zone, session);
+
+        if (sel_zone_session_ended(session)) {
+            session->leases = 0;
+            session->idle.newer = ended;
+            ended = number;
+
+        } else {
+            sel_zone_session_link(zone, session);
+        }
+    }
+
+    return ended;
+}
+
+
+static void
+sel_rebuild_give_sessions(sel_zone_t *zone, uint32_t number)
+{
+    uint32_t              next;
+    sel_session_chunk_t  *session;
+
+    for ( /* void */ ; number != SEL_CHUNK_NONE; number = next) {
+        session = sel_zone_session(zone, number);
+        next = session->idle.newer;
+
+        if (session->leases == 0) {
+            sel_zone_session_give(zone, session);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /*
- * Room: what gives way when the zone is full.  Pending selections are the
- * cheapest to lose, then bindings that no live booking holds.
+ * Room: what gives way when the zone is full.  Bindings that no live booking
+ * holds are the cheapest to lose: their next request may find its blocks all
+ * the same.  Then come pending selections, which somebody may ask for.
  */
 
 #include "state/sel_pending_impl.h"
@@ -27,12 +28,12 @@ sel_zone_room_make(sel_zone_t *zone, uint64_t n)
 
     header = zone->header;
 
-    while (n > sel_zone_chunks_free(zone) && header->pending != 0) {
-        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
-    }
-
     while (n > sel_zone_chunks_free(zone) && header->sessions_idle != 0) {
         sel_zone_session_idle_end(zone, SEL_COUNT_SESSION_NO_ROOM);
+    }
+
+    while (n > sel_zone_chunks_free(zone) && header->pending != 0) {
+        sel_zone_pending_drop(zone, SEL_COUNT_PENDING_NO_ROOM);
     }
 }
 

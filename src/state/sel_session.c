@@ -20,7 +20,7 @@ sel_session_find(sel_zone_t *zone, uint32_t partition, sel_str_t id,
     uint64_t       hash;
     sel_binding_t  binding;
 
-    hash = sel_session_hash(partition, id);
+    hash = sel_session_hash(zone, partition, id);
 
     sel_zone_lock(zone);
     binding = sel_session_binding(sel_zone_session_live(zone, hash, partition,
@@ -39,7 +39,7 @@ sel_session_use(sel_zone_t *zone, uint32_t partition, sel_str_t id,
     sel_binding_t         binding;
     sel_session_chunk_t  *session;
 
-    hash = sel_session_hash(partition, id);
+    hash = sel_session_hash(zone, partition, id);
 
     sel_zone_lock(zone);
 

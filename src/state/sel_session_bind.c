@@ -31,7 +31,7 @@ sel_session_plan(sel_zone_t *zone, const sel_booking_t *booking,
     (void) sel_zone_sessions_reap(zone, booking->now, SEL_SESSION_REAPS);
 
     plan->in = in;
-    plan->hash = sel_session_hash(booking->partition, in->id);
+    plan->hash = sel_session_hash(zone, booking->partition, in->id);
     plan->record = sel_zone_session_live(zone, plan->hash, booking->partition,
                                          in->id, booking->now);
 
@@ -166,6 +166,7 @@ sel_session_bind(sel_zone_t *zone, sel_session_plan_t *plan,
 
     if (plan->moves) {
         sel_zone_session_end(zone, plan->record);
+        sel_zone_session_drop(zone, plan->record);
         sel_count(zone, plan->gone ? SEL_COUNT_SESSION_RANK_GONE
                                    : SEL_COUNT_SESSION_MOVED, 1);
         plan->record = NULL;

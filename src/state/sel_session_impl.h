@@ -1,9 +1,8 @@
 /*
  * Inside of sessions: the records of their bindings.
  *
- * A booking names the record that it holds.  The record may end before the
- * booking does, and its chunk be used for another binding: that one is of a
- * later attempt than the booking.
+ * A booking names the record that it holds.  A binding may end before they
+ * do: then its record is in no table any more, and goes with the last of them.
  */
 
 #ifndef SEL_SESSION_IMPL_H
@@ -60,7 +59,8 @@ sel_zone_session_bucket(const sel_zone_t *zone, uint64_t hash)
 
 /* sel_session_list.c: records in their table and order */
 
-uint64_t sel_session_hash(uint32_t partition, sel_str_t id);
+uint64_t sel_session_hash(const sel_zone_t *zone, uint32_t partition,
+    sel_str_t id);
 
 /* Also one whose time is over; NULL when there is none. */
 sel_session_chunk_t *sel_zone_session_find(const sel_zone_t *zone,
@@ -70,7 +70,7 @@ sel_session_chunk_t *sel_zone_session_find(const sel_zone_t *zone,
 sel_session_chunk_t *sel_zone_session_live(const sel_zone_t *zone,
     uint64_t hash, uint32_t partition, sel_str_t id, uint64_t now);
 
-/* The one that a booking holds, or NULL. */
+/* The one that a booking holds, ended or not; or NULL. */
 sel_session_chunk_t *sel_zone_session_held(const sel_zone_t *zone,
     const sel_booking_chunk_t *booking);
 
@@ -92,10 +92,19 @@ void sel_zone_session_drop(sel_zone_t *zone, sel_session_chunk_t *session);
 /* One that nobody holds counts as let go of now. */
 void sel_zone_session_renew(sel_zone_t *zone, sel_session_chunk_t *session);
 
-/* Ends a record, whoever holds it: its tag first. */
+/* Ends a binding, whoever holds it: its tag first. */
 void sel_zone_session_end(sel_zone_t *zone, sel_session_chunk_t *session);
 
-/* Ends the record that has been idle longest; there must be one. */
+static inline bool
+sel_zone_session_ended(const sel_session_chunk_t *session)
+{
+    return sel_chunk_tag(&session->head) == SEL_CHUNK_SESSION_ENDED;
+}
+
+/* Gives an ended record back that nobody holds. */
+void sel_zone_session_give(sel_zone_t *zone, sel_session_chunk_t *session);
+
+/* Ends the binding that has been idle longest; there must be one. */
 void sel_zone_session_idle_end(sel_zone_t *zone, sel_counter_t counter);
 
 /* As sel_sessions_reap(). */

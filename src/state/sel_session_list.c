@@ -14,10 +14,13 @@ static void sel_session_wake(sel_zone_t *zone, sel_session_chunk_t *session);
 static uint32_t sel_session_chunks(const sel_session_chunk_t *session);
 
 
+/* Ids are any client's: whoever does not know the seed cannot make them fall
+   into one bucket. */
+
 uint64_t
-sel_session_hash(uint32_t partition, sel_str_t id)
+sel_session_hash(const sel_zone_t *zone, uint32_t partition, sel_str_t id)
 {
-    return sel_hash_bytes(id.data, id.len, partition);
+    return sel_hash_bytes(id.data, id.len, zone->header->seed + partition);
 }
 
 
@@ -71,17 +74,8 @@ sel_session_chunk_t *
 sel_zone_session_held(const sel_zone_t *zone,
     const sel_booking_chunk_t *booking)
 {
-    sel_session_chunk_t  *session;
-
-    if (booking->session == SEL_CHUNK_NONE) {
-        return NULL;
-    }
-
-    session = sel_zone_session(zone, booking->session);
-
-    return sel_chunk_tag(&session->head) == SEL_CHUNK_SESSION
-           && session->revision <= booking->attempt
-           ? session : NULL;
+    return booking->session != SEL_CHUNK_NONE
+           ? sel_zone_session(zone, booking->session) : NULL;
 }
 
 
@@ -130,7 +124,7 @@ sel_zone_session_link(sel_zone_t *zone, sel_session_chunk_t *session)
 void
 sel_zone_session_hold(sel_zone_t *zone, sel_session_chunk_t *session)
 {
-    if (session->leases == 0) {
+    if (session->leases == 0 && !sel_zone_session_ended(session)) {
         sel_session_wake(zone, session);
     }
 
@@ -145,9 +139,27 @@ sel_zone_session_drop(sel_zone_t *zone, sel_session_chunk_t *session)
     session->leases--;
     SEL_ZONE_STEP();
 
-    if (session->leases == 0) {
+    if (session->leases != 0) {
+        return;
+    }
+
+    if (sel_zone_session_ended(session)) {
+        sel_zone_session_give(zone, session);
+
+    } else {
         sel_session_rest(zone, session);
     }
+}
+
+
+void
+sel_zone_session_give(sel_zone_t *zone, sel_session_chunk_t *session)
+{
+    sel_chunk_set_tag(&session->head, SEL_CHUNK_FREE);
+    SEL_ZONE_STEP();
+
+    sel_zone_chain_give(zone, session->id_chain);
+    sel_zone_chain_give(zone, sel_zone_chunk_number(zone, session));
 }
 
 
@@ -216,7 +228,7 @@ sel_zone_session_end(sel_zone_t *zone, sel_session_chunk_t *session)
     uint32_t                number, *link;
     sel_partition_chunk_t  *partition;
 
-    sel_chunk_set_tag(&session->head, SEL_CHUNK_FREE);
+    sel_chunk_set_tag(&session->head, SEL_CHUNK_SESSION_ENDED);
     SEL_ZONE_STEP();
 
     number = sel_zone_chunk_number(zone, session);
@@ -240,10 +252,8 @@ sel_zone_session_end(sel_zone_t *zone, sel_session_chunk_t *session)
 
     if (session->leases == 0) {
         sel_session_wake(zone, session);
+        sel_zone_session_give(zone, session);
     }
-
-    sel_zone_chain_give(zone, session->id_chain);
-    sel_zone_chain_give(zone, number);
 }
 
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include "core/sel_clock.h"
+#include "core/sel_random.h"
 #include "state/sel_zone_impl.h"
 
 
@@ -41,6 +42,7 @@ static int sel_zone_spin(sel_zone_t *zone, uint64_t start);
 bool
 sel_zone_format(sel_zone_t *zone, void *base, size_t size)
 {
+    sel_random_t        random;
     sel_zone_header_t  *header;
 
     if (!sel_zone_layout(zone, base, size)) {
@@ -48,6 +50,7 @@ sel_zone_format(sel_zone_t *zone, void *base, size_t size)
     }
 
     header = zone->header;
+    sel_random_seed(&random);
 
     if (!sel_zone_init_mutex(&header->lock)) {
         return false;
@@ -55,6 +58,7 @@ sel_zone_format(sel_zone_t *zone, void *base, size_t size)
 
     header->size = size;
     header->layout = SEL_ZONE_LAYOUT;
+    header->seed = sel_random_u64(&random);
     header->slot_free_first = SEL_SLOT_NONE;
     header->slot_free_last = SEL_SLOT_NONE;
 

@@ -59,6 +59,7 @@ typedef enum {
     SEL_CHUNK_LIFE,                     /* a booking's weights */
     SEL_CHUNK_PENDING,                  /* primary */
     SEL_CHUNK_SESSION,                  /* primary */
+    SEL_CHUNK_SESSION_ENDED,            /* primary: bookings hold it yet */
     SEL_CHUNK_EDGE,                     /* derived: of the prefix tree */
     SEL_CHUNK_CELLS                     /* derived: ranks of an edge */
 } sel_chunk_tag_t;

@@ -77,6 +77,7 @@ struct sel_zone_header_s {
     uint64_t          generations;      /* and of pending selections */
     uint64_t          expiry;           /* age of bookings, ns; 0: none */
     uint64_t          session_ttl;      /* ns */
+    uint64_t          seed;             /* of the table of sessions */
     uint64_t          ring_tail;        /* oldest decision in the log */
     _Atomic uint64_t  ring_head;        /* end of the newest */
     pthread_mutex_t   lock;
@@ -301,8 +302,8 @@ uint32_t sel_zone_run_take(sel_zone_t *zone, uint32_t n);
 
 /* sel_room.c */
 
-/* Makes room for n chunks, as far as that goes: pending selections are
-   dropped, then idle bindings of sessions, oldest first. */
+/* Makes room for n chunks, as far as that goes: idle bindings of sessions are
+   dropped, then pending selections, oldest first. */
 void sel_zone_room_make(sel_zone_t *zone, uint64_t n);
 
 /* How many chunks there can be at most. */

@@ -179,7 +179,8 @@ crash_session_record(crash_sessions_t *sessions, const crash_bound_t *session)
     id = crash_session_id(session->owner, session->id, text);
 
     return sel_zone_session_find(sessions->zone,
-                                 sel_session_hash(session->partition, id),
+                                 sel_session_hash(sessions->zone,
+                                                  session->partition, id),
                                  session->partition, id);
 }
 

@@ -229,7 +229,8 @@ session_leases(test_t *test, uint32_t partition, sel_str_t session)
 
     sel_zone_lock(&test->zone);
     record = sel_zone_session_find(&test->zone,
-                                   sel_session_hash(partition, session),
+                                   sel_session_hash(&test->zone, partition,
+                                                    session),
                                    partition, session);
     leases = record == NULL ? 0 : record->leases;
     sel_zone_unlock(&test->zone);

@@ -146,6 +146,7 @@ sel_check_records(sel_zone_t *zone, uint32_t *used)
             break;
 
         case SEL_CHUNK_SESSION:
+        case SEL_CHUNK_SESSION_ENDED:
             wrong = sel_zone_check_session(zone, (sel_session_chunk_t *) chunk,
                                            used);
             break;

@@ -143,6 +143,15 @@ sel_check_session_leases(sel_zone_t *zone)
                     != NULL;
         }
 
+        if (sel_chunk_tag(chunk) == SEL_CHUNK_SESSION_ENDED) {
+            session = (sel_session_chunk_t *) chunk;
+            sum += session->leases;
+
+            if (session->leases == 0) {
+                return "an ended session stays for nobody";
+            }
+        }
+
         if (sel_chunk_tag(chunk) == SEL_CHUNK_SESSION) {
             session = (sel_session_chunk_t *) chunk;
             sum += session->leases;

@@ -108,15 +108,15 @@ test_refused_idle(void **state)
 
 
 /*
- * The chunk of the ended binding is another binding's by the time that the
- * booking ends: of the same session, or of another one.
+ * The record of an ended binding stays as long as bookings hold it, whatever
+ * the session, or another one, is bound to meanwhile; then its chunk is used
+ * again.
  */
 static void
 reused(const char *next)
 {
     char                  id[16], name[16];
     uint32_t              i, number, found, n;
-    sel_str_t             session;
     session_shot_t       *before, *after;
     sel_session_chunk_t  *record;
 
@@ -126,37 +126,27 @@ reused(const char *next)
     before = session_shoot(&test.zone, &n);
     number = before[0].number;
     free(before);
-    book_ok(&test, &ranks[3], "filler", none, 1);
     assert_int_equal(book_in(&test, &ranks[1], "c", "s"), SEL_BOOK_BOUND);
 
-    /* the next booking takes the chunk of this one, and its binding ours */
-
-    free_ok(&test, "filler");
     record = sel_zone_session(&test.zone, number);
-    session = sel_cstr(next);
     assert_int_equal(book_in(&test, &ranks[2], "d", next), SEL_BOOK_OK);
-
-    for (i = 0; i < 20; i++) {
-        if (sel_chunk_tag(&record->head) == SEL_CHUNK_SESSION) {
-            break;
-        }
-
-        (void) snprintf(id, sizeof(id), "x%u", i);
-        (void) snprintf(name, sizeof(name), "%s%u", next, i);
-        assert_int_equal(book_in(&test, &ranks[2], id, name), SEL_BOOK_OK);
-        session = sel_cstr(name);
-    }
-
-    assert_int_equal(sel_chunk_tag(&record->head), SEL_CHUNK_SESSION);
-    session_expect(__LINE__, &test, 1, session, 1, 2, 1);
     before = session_shoot(&test.zone, &n);
     free_ok(&test, "a");
-    session_expect(__LINE__, &test, 1, session, 1, 2, 1);
+    assert_int_equal(sel_chunk_tag(&record->head), SEL_CHUNK_SESSION_ENDED);
+    expect_bound(&test, 1, next, 1, 2, 1);
     free_ok(&test, "b");
-    session_expect(__LINE__, &test, 1, session, 1, 2, 1);
+    expect_bound(&test, 1, next, 1, 2, 1);
+    assert_int_equal(sel_chunk_tag(&record->head), SEL_CHUNK_FREE);
     after = session_shoot(&test.zone, &found);
     assert_int_equal(n, found);
     assert_memory_equal(before, after, (n + 1) * sizeof(session_shot_t));
+
+    for (i = 0; sel_chunk_tag(&record->head) == SEL_CHUNK_FREE; i++) {
+        assert_true(i < 20);
+        (void) snprintf(id, sizeof(id), "x%u", i);
+        (void) snprintf(name, sizeof(name), "%s%u", next, i);
+        assert_int_equal(book_in(&test, &ranks[2], id, name), SEL_BOOK_OK);
+    }
 
     free(before);
     free(after);

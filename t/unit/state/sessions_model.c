@@ -210,7 +210,8 @@ recorded(walk_t *walk, uint32_t index)
     id = session_id(index);
     sel_zone_lock(&walk->test.zone);
     found = sel_zone_session_find(&walk->test.zone,
-                                  sel_session_hash(partition_of(index), id),
+                                  sel_session_hash(&walk->test.zone,
+                                                   partition_of(index), id),
                                   partition_of(index), id) != NULL;
     sel_zone_unlock(&walk->test.zone);
 
