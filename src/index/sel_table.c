@@ -25,8 +25,11 @@
 
 #define SEL_TABLE_SPARE  32         /* slots behind the last home */
 #define SEL_TABLE_LEAST  32         /* homes to grow by, at least */
-#define SEL_TABLE_AHEAD  32         /* part of the limit that memory is asked
-                                       for before it */
+
+/* memory for growth is asked for so many insertions before: a part of the
+   limit, but at least what takes some milliseconds */
+#define SEL_TABLE_AHEAD  32
+#define SEL_TABLE_SOON   16384
 
 
 static bool sel_table_resize(sel_table_t *table, uint64_t total,
@@ -111,8 +114,15 @@ sel_table_resize(sel_table_t *table, uint64_t total, sel_memory_t *memory)
 static void
 sel_table_limit(sel_table_t *table, uint32_t homes)
 {
+    uint32_t  ahead;
+
     table->limit = homes - homes / (table->width == SEL_TABLE_SLIM ? 7 : 5);
-    table->expect = table->limit - table->limit / SEL_TABLE_AHEAD;
+
+    ahead = table->limit / SEL_TABLE_AHEAD;
+    ahead = ahead > SEL_TABLE_SOON ? ahead : SEL_TABLE_SOON;
+    ahead = ahead < table->limit / 4 ? ahead : table->limit / 4;
+
+    table->expect = table->limit - ahead;
 }
 
 
