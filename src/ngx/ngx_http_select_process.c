@@ -19,15 +19,19 @@
    are in no heap */
 #define NGX_HTTP_SELECT_HEAP   (64 * 1024 * 1024)
 
-/* bookings that expire in one turn of the lock, and how often they are looked
-   for, nanoseconds: each fifth of their age within these bounds */
+/* bookings that expire, and bindings that are reaped, in one turn of the lock;
+   turns of the lock in one turn of the event loop */
 #define NGX_HTTP_SELECT_EXPIRE      32
+#define NGX_HTTP_SELECT_REAP        64
+#define NGX_HTTP_SELECT_TURNS       8
+
+/* how often bookings are looked for that expire, nanoseconds: each fifth of
+   their age within these bounds */
 #define NGX_HTTP_SELECT_EXPIRE_MIN  1000000000ull
 #define NGX_HTTP_SELECT_EXPIRE_MAX  60000000000ull
 
-/* bindings that are reaped in one turn of the lock, and how often they are
-   looked for: each time to live, but this often, nanoseconds */
-#define NGX_HTTP_SELECT_REAP        64
+/* and bindings that have been idle for too long: each time to live, but this
+   often */
 #define NGX_HTTP_SELECT_REAP_MAX    30000000000ull
 
 /* memberships swept in one turn of the event loop */
@@ -58,8 +62,8 @@ static void ngx_http_select_process_changed(void *data);
 static void ngx_http_select_process_warned(void *data,
     const sel_view_rank_t *rank, const char *text);
 static void ngx_http_select_process_rung(void *data);
-static void ngx_http_select_process_expire(void);
-static void ngx_http_select_process_reap(void);
+static bool ngx_http_select_process_expire(void);
+static bool ngx_http_select_process_reap(void);
 static void ngx_http_select_process_shutdown(void *data);
 static void ngx_http_select_process_tick(ngx_event_t *ev);
 static void ngx_http_select_process_sweep(ngx_event_t *ev);
@@ -336,61 +340,80 @@ ngx_http_select_process_rung(void *data)
 }
 
 
-/* Every process looks: they share the work, whoever comes first. */
+/* Every process looks: they share the work, whoever comes first.  False: some
+   may be left. */
 
-static void
+static bool
 ngx_http_select_process_expire(void)
 {
     uint64_t                    now, age, period;
+    ngx_uint_t                  i;
     ngx_http_select_process_t  *p;
 
     p = &ngx_http_select_process;
     now = sel_clock_ns();
+    age = p->service.settings.expire;
 
     if (now < p->expire) {
-        return;
+        return true;
     }
 
-    age = p->service.settings.expire;
+    for (i = 0; age < now && i < NGX_HTTP_SELECT_TURNS; i++) {
+
+        if (sel_books_expire(p->service.zone, now - age,
+                             NGX_HTTP_SELECT_EXPIRE)
+            < NGX_HTTP_SELECT_EXPIRE)
+        {
+            break;
+        }
+    }
+
+    if (i == NGX_HTTP_SELECT_TURNS) {
+        return false;
+    }
+
     period = age / 5;
     period = sel_max(period, NGX_HTTP_SELECT_EXPIRE_MIN);
-
     p->expire = now + ngx_min(period, NGX_HTTP_SELECT_EXPIRE_MAX);
 
-    while (age < now
-           && sel_books_expire(p->service.zone, now - age,
-                               NGX_HTTP_SELECT_EXPIRE)
-              == NGX_HTTP_SELECT_EXPIRE)
-    {
-        /* void */
-    }
+    return true;
 }
 
 
 /* Also when there are no sessions any more: some may be left. */
 
-static void
+static bool
 ngx_http_select_process_reap(void)
 {
     uint64_t                    now, ttl;
+    ngx_uint_t                  i;
     ngx_http_select_process_t  *p;
 
     p = &ngx_http_select_process;
     now = sel_clock_ns();
 
     if (now < p->reap) {
-        return;
+        return true;
+    }
+
+    for (i = 0; i < NGX_HTTP_SELECT_TURNS; i++) {
+
+        if (sel_sessions_reap(p->service.zone, now, NGX_HTTP_SELECT_REAP)
+            < NGX_HTTP_SELECT_REAP)
+        {
+            break;
+        }
+    }
+
+    if (i == NGX_HTTP_SELECT_TURNS) {
+        return false;
     }
 
     ttl = p->service.settings.session_ttl;
     p->reap = now + (ttl != 0 ? ngx_min(ttl, NGX_HTTP_SELECT_REAP_MAX)
                               : NGX_HTTP_SELECT_REAP_MAX);
 
-    while (sel_sessions_reap(p->service.zone, now, NGX_HTTP_SELECT_REAP)
-           == NGX_HTTP_SELECT_REAP)
-    {
-        /* void */
-    }
+    return true;
 }
 
 
@@ -427,8 +450,6 @@ ngx_http_select_process_tick(ngx_event_t *ev)
                       "cleaned up after a worker process that died");
     }
 
-    ngx_http_select_process_expire();
-    ngx_http_select_process_reap();
     ngx_http_select_process_rung(NULL);
     ngx_http_select_process_meter();
 
@@ -446,6 +467,8 @@ ngx_http_select_process_sweep(ngx_event_t *ev)
 
     done = sel_index_sweep(service->index, NGX_HTTP_SELECT_SWEEP);
     done &= sel_learn(service);
+    done &= ngx_http_select_process_expire();
+    done &= ngx_http_select_process_reap();
 
     if (!done) {
         ngx_post_event(ev, &ngx_posted_next_events);
