@@ -882,6 +882,27 @@ story 'a session is held as long as its requests last' => sub {
 };
 
 
+# An engine that has closed a kept connection is as good as before.
+
+story 'connections that the engine has closed' => sub {
+    my $kept = SelRoute->new(name => 'kept', workers => 1, engines => 2,
+        http => 'select_session_affinity 1h;', upstream => 'keepalive 8;',
+        route => 'proxy_next_upstream error timeout non_idempotent;')->run;
+
+    $kept->anew([ 1, 1 ], [ 2, 2 ]);
+    my $busy = busy('2/0', $kept);
+    is goes('s', to => $kept), '1/0', 'bound';
+    $kept->release($busy);
+    $busy = busy('1/0', $kept);
+    $kept->stream->queue(1, { reset => 'request' });
+    is goes('s', to => $kept), '1/0 1/0', 'is tried there again';
+    is binding('s', to => $kept), '1/0', 'and stays bound';
+    $kept->release($busy);
+    $kept->all_free;
+    $kept->finish;
+};
+
+
 # Only what is booked has a session.
 
 story 'requests without a body' => sub {

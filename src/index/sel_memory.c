@@ -30,6 +30,7 @@
 
 static void sel_memory_give(void *p, size_t size);
 static bool sel_memory_allowed(const sel_memory_t *memory, size_t more);
+static bool sel_memory_within(const sel_memory_t *memory, size_t more);
 static size_t sel_memory_length(size_t size);
 static void *sel_memory_map(size_t length, int protection);
 static void *sel_memory_remap(void *p, size_t old, size_t size);
@@ -96,11 +97,12 @@ sel_memory_resize(sel_memory_t *memory, void *p, size_t old, size_t size)
 
 
 void
-sel_memory_expect(uint8_t *p, size_t size, size_t more)
+sel_memory_expect(const sel_memory_t *memory, uint8_t *p, size_t size,
+    size_t more)
 {
     size_t  end, length;
 
-    if (size < SEL_MEMORY_LARGE) {
+    if (size < SEL_MEMORY_LARGE || !sel_memory_within(memory, more)) {
         return;
     }
 
@@ -140,6 +142,14 @@ sel_memory_give(void *p, size_t size)
 static bool
 sel_memory_allowed(const sel_memory_t *memory, size_t more)
 {
+    return sel_memory_within(memory, more)
+           && (sel_memory_hook == NULL || sel_memory_hook(more));
+}
+
+
+static bool
+sel_memory_within(const sel_memory_t *memory, size_t more)
+{
     size_t  limit;
 
     limit = memory->max;
@@ -148,11 +158,7 @@ sel_memory_allowed(const sel_memory_t *memory, size_t more)
         limit -= limit / 16;
     }
 
-    if (memory->used > limit || more > limit - memory->used) {
-        return false;
-    }
-
-    return sel_memory_hook == NULL || sel_memory_hook(more);
+    return memory->used <= limit && more <= limit - memory->used;
 }
 
 

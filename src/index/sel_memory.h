@@ -35,9 +35,11 @@ void *sel_memory_resize(sel_memory_t *memory, void *p, size_t old,
 /*
  * The block p of size bytes will soon be `more` bytes longer: from 1 MiB on,
  * that memory (at least 1 MiB, at most what is mapped behind the block) is
- * made present meanwhile, from its end downwards.
+ * made present meanwhile, from its end downwards; nothing if the limit will
+ * not allow it.
  */
-void sel_memory_expect(uint8_t *p, size_t size, size_t more);
+void sel_memory_expect(const sel_memory_t *memory, uint8_t *p, size_t size,
+    size_t more);
 
 /* Gives a block of size bytes back; size 0: nothing to do. */
 void sel_memory_free(sel_memory_t *memory, void *p, size_t size);

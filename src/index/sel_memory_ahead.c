@@ -35,7 +35,8 @@ static void sel_ahead_touch(sel_ahead_range_t page);
 static bool sel_ahead_overlap(sel_ahead_range_t one, sel_ahead_range_t two);
 
 
-static sel_ahead_t  sel_ahead;
+static sel_ahead_t       sel_ahead;
+static volatile uint8_t  sel_ahead_zero;
 
 
 void
@@ -209,7 +210,8 @@ sel_ahead_next(void)
 }
 
 
-/* The owner may write to the page at the same time. */
+/* The owner may write to the page at the same time.  A compiler that knew of
+   the zero would only read, which makes nothing present. */
 
 static void
 sel_ahead_touch(sel_ahead_range_t page)
@@ -217,7 +219,7 @@ sel_ahead_touch(sel_ahead_range_t page)
     uint8_t  *p;
 
     for (p = page.from; p < page.to; p += SEL_AHEAD_STEP) {
-        (void) __atomic_fetch_or(p, 0, __ATOMIC_RELAXED);
+        (void) __atomic_fetch_or(p, sel_ahead_zero, __ATOMIC_RELAXED);
     }
 }
 

@@ -81,7 +81,7 @@ sel_pool_more_records(sel_pool_t *pool, sel_memory_t *memory)
     pool->base = base;
     pool->bytes = bytes;
 
-    sel_memory_expect(base, bytes, more);
+    sel_memory_expect(memory, base, bytes, more);
 
     return true;
 }

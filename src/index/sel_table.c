@@ -36,7 +36,8 @@ static bool sel_table_resize(sel_table_t *table, uint64_t total,
     sel_memory_t *memory);
 static void sel_table_limit(sel_table_t *table, uint32_t homes);
 static uint64_t sel_table_more(const sel_table_t *table);
-static void sel_table_expect(sel_table_t *table);
+static void sel_table_expect(sel_table_t *table,
+    const sel_memory_t *memory);
 static bool sel_table_grow(sel_table_t *table, sel_memory_t *memory);
 static bool sel_table_shrink(sel_table_t *table);
 static void sel_table_truncate(sel_table_t *table, sel_memory_t *memory);
@@ -70,7 +71,7 @@ sel_table_reserve(sel_table_t *table, sel_memory_t *memory)
     } else if (table->count >= table->expect) {
 
         if (table->count < table->limit) {
-            sel_table_expect(table);
+            sel_table_expect(table, memory);
 
         } else if (!sel_table_grow(table, memory)) {
             return false;
@@ -159,14 +160,15 @@ sel_table_more(const sel_table_t *table)
 
 
 static void
-sel_table_expect(sel_table_t *table)
+sel_table_expect(sel_table_t *table, const sel_memory_t *memory)
 {
     size_t  bytes;
 
     table->expect = table->limit;
     bytes = sel_memory_round(sel_table_more(table) * table->width);
 
-    sel_memory_expect(table->slots, table->bytes, bytes - table->bytes);
+    sel_memory_expect(memory, table->slots, table->bytes,
+                      bytes - table->bytes);
 }
 
 

@@ -142,7 +142,7 @@ ngx_http_select_process_start(ngx_cycle_t *cycle,
  * Else bodies and arenas would go back to the kernel after every request, and
  * a whole queue of messages at once, with the last of them, while the event
  * loop waits: the heaps of libzmq's threads, which messages come from, are at
- * most 64 MiB long, so they are not cut at all.
+ * most 64 MiB long, so they are not cut; only whole ones go.
  */
 
 static void

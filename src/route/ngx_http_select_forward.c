@@ -17,6 +17,8 @@
 
 
 static void ngx_http_select_forward_cleanup(void *data);
+static void ngx_http_select_forward_end(ngx_http_select_forward_t *f,
+    sel_book_result_t (*end)(sel_zone_t *zone, sel_str_t id));
 static ngx_int_t ngx_http_select_forward_route(ngx_http_select_forward_t *f,
     sel_service_t *service, sel_arena_t *arena, sel_fault_t *fault);
 static ngx_int_t ngx_http_select_forward_group(ngx_http_select_forward_t *f,
@@ -96,27 +98,27 @@ ngx_http_select_forward_cleanup(void *data)
 void
 ngx_http_select_forward_free(ngx_http_select_forward_t *f)
 {
-    sel_service_t  *service;
-
-    service = ngx_http_select_service();
-
-    if (f->booked && service != NULL) {
-        (void) sel_served_free(service->zone, f->ctx->choice.id);
-    }
-
-    f->booked = 0;
+    ngx_http_select_forward_end(f, sel_served_free);
 }
 
 
 void
 ngx_http_select_forward_failed(ngx_http_select_forward_t *f)
 {
+    ngx_http_select_forward_end(f, sel_served_failed);
+}
+
+
+static void
+ngx_http_select_forward_end(ngx_http_select_forward_t *f,
+    sel_book_result_t (*end)(sel_zone_t *zone, sel_str_t id))
+{
     sel_service_t  *service;
 
     service = ngx_http_select_service();
 
     if (f->booked && service != NULL) {
-        (void) sel_served_failed(service->zone, f->ctx->choice.id);
+        (void) end(service->zone, f->ctx->choice.id);
     }
 
     f->booked = 0;

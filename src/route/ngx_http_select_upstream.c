@@ -234,7 +234,7 @@ ngx_http_select_peer_free(ngx_peer_connection_t *pc, void *data,
     if (ngx_http_select_peer_stale(pc, f, state)) {
         f->n_tried--;
         f->stale = 1;
-        ngx_http_select_forward_failed(f);
+        ngx_http_select_forward_free(f);
 
     } else if (state & NGX_PEER_FAILED) {
         ngx_http_select_failed(f->upstream, f->ctx->choice.slot,

@@ -10,7 +10,7 @@
 
 
 /* how often an operation begins again because the ranks it had chosen from
-   went meanwhile */
+   went meanwhile, or its session was bound */
 #define SEL_RESERVE_TRIES  8
 
 

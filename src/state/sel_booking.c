@@ -160,7 +160,10 @@ sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
 
     session = sel_zone_session_held(zone, booking);
 
-    sel_zone_session_touch(zone, booking);
+
+    if (session != NULL) {
+        sel_zone_session_touch(session);
+    }
 
     sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
     SEL_ZONE_STEP();

@@ -124,9 +124,9 @@ uint64_t sel_catalog_version(const sel_zone_t *zone);
 /*
  * Replaces, creates or deletes a worker in one step.  Slots of the old record
  * that the new one does not keep are retired (free, next epoch), and their
- * bookings end.  When the zone is short of chunks, pending selections are
- * dropped, oldest first; for a new partition, also idle ones, in which there
- * is no worker and no pending selection.  On OK the
+ * bookings end.  When the zone is short of chunks, idle sessions and pending
+ * selections are dropped, oldest first; for a new partition, also idle ones,
+ * in which there is no worker and no pending selection.  On OK the
  * ranks are filled in, *version is the new version and *partition the number
  * (0 when in none).  On any other result nothing has changed; *existing (its
  * strings empty) tells the partition's properties for BLOCK_SIZE and EAGLE.

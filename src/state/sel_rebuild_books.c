@@ -6,7 +6,7 @@
  *
  * The tree needs no more chunks than the one that was there: its edges are
  * cut where those were cut, at most.  Should chunks be missing all the same,
- * pending selections go, and then bookings.
+ * what gives way goes (sel_room.c), and then bookings.
  */
 
 #include "state/sel_pending_impl.h"
@@ -147,7 +147,12 @@ sel_rebuild_books_use(sel_zone_t *zone)
         slot = &zone->slots[booking->slot];
 
         if (slot->used == SEL_SLOT_FREE || slot->epoch != booking->epoch) {
-            sel_zone_session_touch(zone, booking);
+            session = sel_zone_session_held(zone, booking);
+
+            if (session != NULL) {
+                sel_zone_session_touch(session);
+            }
+
             sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
             SEL_ZONE_STEP();
             *link = booking->order.newer;

@@ -134,8 +134,14 @@ sel_session_room(sel_zone_t *zone, sel_session_plan_t *plan, uint64_t need)
     }
 
     if (plan->binds) {
-        more = 1 + (plan->in->id.len > SEL_SESSION_ID
-                    ? (uint64_t) sel_zone_chain_need(plan->in->id.len) : 0);
+        more = sel_session_chunks(plan->in->id.len);
+    }
+
+    if (plan->moves && plan->record->leases == 0) {
+
+        /* has the new one's room */
+
+        more = 0;
     }
 
     if (need > most) {

@@ -57,6 +57,14 @@ sel_zone_session_bucket(const sel_zone_t *zone, uint64_t hash)
 }
 
 
+/* Chunks of a record with an id of so many bytes. */
+static inline uint32_t
+sel_session_chunks(size_t id_len)
+{
+    return 1 + (id_len > SEL_SESSION_ID ? sel_zone_chain_need(id_len) : 0);
+}
+
+
 /* sel_session_list.c: records in their table and order */
 
 uint64_t sel_session_hash(const sel_zone_t *zone, uint32_t partition,
@@ -74,9 +82,8 @@ sel_session_chunk_t *sel_zone_session_live(const sel_zone_t *zone,
 sel_session_chunk_t *sel_zone_session_held(const sel_zone_t *zone,
     const sel_booking_chunk_t *booking);
 
-/* The binding of a booking that is about to end counts as let go of now. */
-void sel_zone_session_touch(const sel_zone_t *zone,
-    const sel_booking_chunk_t *booking);
+/* The binding counts as let go of now. */
+void sel_zone_session_touch(sel_session_chunk_t *session);
 
 /* Puts a published record in its table; nobody holds it.  None has become
    idle later. */

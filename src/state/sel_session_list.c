@@ -11,7 +11,6 @@
 
 static void sel_session_rest(sel_zone_t *zone, sel_session_chunk_t *session);
 static void sel_session_wake(sel_zone_t *zone, sel_session_chunk_t *session);
-static uint32_t sel_session_chunks(const sel_session_chunk_t *session);
 
 
 /* Ids are any client's: whoever does not know the seed cannot make them fall
@@ -80,17 +79,10 @@ sel_zone_session_held(const sel_zone_t *zone,
 
 
 void
-sel_zone_session_touch(const sel_zone_t *zone,
-    const sel_booking_chunk_t *booking)
+sel_zone_session_touch(sel_session_chunk_t *session)
 {
-    sel_session_chunk_t  *session;
-
-    session = sel_zone_session_held(zone, booking);
-
-    if (session != NULL) {
-        __atomic_store_n(&session->since, sel_clock_ns(), __ATOMIC_RELEASE);
-        SEL_ZONE_STEP();
-    }
+    __atomic_store_n(&session->since, sel_clock_ns(), __ATOMIC_RELEASE);
+    SEL_ZONE_STEP();
 }
 
 
@@ -171,7 +163,7 @@ sel_zone_session_renew(sel_zone_t *zone, sel_session_chunk_t *session)
     }
 
     sel_session_wake(zone, session);
-    __atomic_store_n(&session->since, sel_clock_ns(), __ATOMIC_RELEASE);
+    sel_zone_session_touch(session);
     sel_session_rest(zone, session);
 }
 
@@ -187,7 +179,7 @@ sel_session_rest(sel_zone_t *zone, sel_session_chunk_t *session)
                     &session->idle);
 
     header->sessions_idle++;
-    header->session_chunks += sel_session_chunks(session);
+    header->session_chunks += sel_session_chunks(session->id_len);
     SEL_ZONE_STEP();
 }
 
@@ -202,23 +194,15 @@ sel_session_wake(sel_zone_t *zone, sel_session_chunk_t *session)
     sel_list_remove(zone, &header->session_list, &session->idle);
 
     header->sessions_idle--;
-    header->session_chunks -= sel_session_chunks(session);
+    header->session_chunks -= sel_session_chunks(session->id_len);
     SEL_ZONE_STEP();
-}
-
-
-static uint32_t
-sel_session_chunks(const sel_session_chunk_t *session)
-{
-    return 1 + (session->id_len > SEL_SESSION_ID
-                ? sel_zone_chain_need(session->id_len) : 0);
 }
 
 
 uint32_t
 sel_zone_session_idle_chunks(const sel_session_chunk_t *session)
 {
-    return session->leases == 0 ? sel_session_chunks(session) : 0;
+    return session->leases == 0 ? sel_session_chunks(session->id_len) : 0;
 }
 
 

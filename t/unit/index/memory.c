@@ -154,7 +154,8 @@ test_walk(void **state)
         if (size > block->size && block->size != 0
             && sel_rand_below(&rand_, 3) == 0)
         {
-            sel_memory_expect(block->p, block->size, size - block->size);
+            sel_memory_expect(&memory, block->p, block->size,
+                              size - block->size);
 
             if (sel_rand_below(&rand_, 2) == 0) {
                 sel_memory_ahead_wait();
@@ -191,7 +192,7 @@ climb(bool rounded, bool expects)
         resize(&block, size);
 
         if (expects) {
-            sel_memory_expect(block.p, size, size / 6 + PAGE);
+            sel_memory_expect(&memory, block.p, size, size / 6 + PAGE);
         }
     }
 
@@ -434,7 +435,7 @@ test_expected(void **state)
 
         for (size = MIB; size < 40 * MIB; size += more) {
             more = size / part + 1 + sel_rand_below(&rand_, PAGE);
-            sel_memory_expect(block.p, size, more);
+            sel_memory_expect(&memory, block.p, size, more);
             sel_memory_ahead_wait();
             assert_true(is_filled(&block, 0, size));
             assert_int_equal(absent(block.p + size, more), 0);
@@ -464,13 +465,13 @@ test_expected_in_vain(void **state)
     for (size = 1; size < 64 * MIB; size = size * 3 + 1) {
         block = (block_t) { .key = 7 };
         resize(&block, size);
-        sel_memory_expect(block.p, size, 0);
-        sel_memory_expect(block.p, size, 1);
-        sel_memory_expect(block.p, size, 20 * size);
-        sel_memory_expect(block.p, size, (size_t) 1 << 40);
+        sel_memory_expect(&memory, block.p, size, 0);
+        sel_memory_expect(&memory, block.p, size, 1);
+        sel_memory_expect(&memory, block.p, size, 20 * size);
+        sel_memory_expect(&memory, block.p, size, (size_t) 1 << 40);
         sel_memory_ahead_wait();
         assert_true(is_filled(&block, 0, size));
-        sel_memory_expect(block.p, size, (size_t) 1 << 40);
+        sel_memory_expect(&memory, block.p, size, (size_t) 1 << 40);
         resize(&block, size + size / 3 + 1);
         give_back(&block);
     }
@@ -497,13 +498,13 @@ test_given_back(void **state)
     assert_true(small + 60 * MIB < large);
 
     resize(&block, 40 * MIB);
-    sel_memory_expect(block.p, 40 * MIB, 20 * MIB);
+    sel_memory_expect(&memory, block.p, 40 * MIB, 20 * MIB);
     sel_memory_ahead_wait();
     resize(&block, 2 * MIB);
     assert_true(resident() < before + 6 * MIB);
 
     resize(&block, 40 * MIB);
-    sel_memory_expect(block.p, 40 * MIB, 20 * MIB);
+    sel_memory_expect(&memory, block.p, 40 * MIB, 20 * MIB);
     sel_memory_ahead_wait();
     give_back(&block);
     assert_true(resident() < before + 4 * MIB);

@@ -181,8 +181,8 @@ test_start(void **state)
     for (size = 1; size < MIB; size = size * 2 + 1) {
         block = (block_t) { .key = 1 };
         resize(&block, size);
-        sel_memory_expect(block.p, size, size);
-        sel_memory_expect(block.p, size, 8 * MIB);
+        sel_memory_expect(&memory, block.p, size, size);
+        sel_memory_expect(&memory, block.p, size, 8 * MIB);
         sel_memory_ahead_wait();
         give_back(&block);
     }
@@ -192,7 +192,7 @@ test_start(void **state)
     block = (block_t) { .key = 1 };
     resize(&block, 4 * MIB);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
-    sel_memory_expect(block.p, block.size, MIB);
+    sel_memory_expect(&memory, block.p, block.size, MIB);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
     sel_memory_ahead_wait();
     assert_int_equal(threads(), 2);
@@ -447,7 +447,7 @@ test_moving(void **state)
         p = block->p;
         size = block->size;
         more = pages(PAGE, size);
-        sel_memory_expect(p, size, more);
+        sel_memory_expect(&memory, p, size, more);
         linger();
 
         switch (sel_rand_below(&rand_, 6)) {
@@ -474,7 +474,7 @@ test_moving(void **state)
 
         default:
             assert_true(move(block, size / 2 / PAGE * PAGE + PAGE));
-            sel_memory_expect(block->p, block->size, more);
+            sel_memory_expect(&memory, block->p, block->size, more);
             assert_true(move(block, size + more));
         }
 
@@ -509,13 +509,13 @@ test_flood(void **state)
     for (i = 0; i < 30; i++) {
         blocks[i] = (block_t) { .key = i };
         resize(&blocks[i], MIB + i * PAGE);
-        sel_memory_expect(blocks[i].p, blocks[i].size, MIB);
+        sel_memory_expect(&memory, blocks[i].p, blocks[i].size, MIB);
         assert_int_equal(threads(), 2);
     }
 
     for (i = 0; i < 20000; i++) {
         block = &blocks[sel_rand_below(&rand_, 30)];
-        sel_memory_expect(block->p, block->size, pages(0, 2 * MIB));
+        sel_memory_expect(&memory, block->p, block->size, pages(0, 2 * MIB));
 
         if (i % 4 == 0) {
             from = pages(0, AREA - PAGE);
@@ -598,7 +598,7 @@ works(void)
         return false;
     }
 
-    sel_memory_expect(block.p, size, MIB);
+    sel_memory_expect(&memory, block.p, size, MIB);
     sel_memory_ahead_wait();
     there = absent(block.p + size, MIB) == 0 && threads() == 2
             && move(&block, size + MIB) && is_marked(&block, block.size);
@@ -636,7 +636,7 @@ child(block_t *block, uint32_t way)
         break;
 
     case 3:
-        sel_memory_expect(block->p, block->size, 2 * MIB);
+        sel_memory_expect(&memory, block->p, block->size, 2 * MIB);
 
         if (!move(block, block->size * 3)) {
             return 3;
@@ -670,7 +670,7 @@ test_fork(void **state)
         }
 
         sel_memory_ahead(area, AREA);
-        sel_memory_expect(block.p, block.size, 2 * MIB);
+        sel_memory_expect(&memory, block.p, block.size, 2 * MIB);
         linger();
         pid = fork();
 
