@@ -181,29 +181,31 @@ sel_ahead_thread(void *data)
 }
 
 
-/* Takes the uppermost page of the range that was named first. */
+/* Takes the uppermost page of the first range, whose rest waits until the
+   others had their turn: the first pages of all are needed first. */
 
 static sel_ahead_range_t
 sel_ahead_next(void)
 {
     uint32_t            i;
-    sel_ahead_range_t   page, *range;
+    sel_ahead_range_t   page, range;
 
-    range = &sel_ahead.ranges[0];
+    range = sel_ahead.ranges[0];
+    sel_ahead.n--;
 
-    page.to = range->to;
-    page.from = (uint8_t *) (((uintptr_t) range->to - 1)
+    for (i = 0; i < sel_ahead.n; i++) {
+        sel_ahead.ranges[i] = sel_ahead.ranges[i + 1];
+    }
+
+    page.to = range.to;
+    page.from = (uint8_t *) (((uintptr_t) range.to - 1)
                              & ~(uintptr_t) (SEL_MEMORY_HUGE - 1));
-    page.from = page.from > range->from ? page.from : range->from;
+    page.from = page.from > range.from ? page.from : range.from;
 
-    range->to = page.from;
+    range.to = page.from;
 
-    if (range->to == range->from) {
-        sel_ahead.n--;
-
-        for (i = 0; i < sel_ahead.n; i++) {
-            sel_ahead.ranges[i] = sel_ahead.ranges[i + 1];
-        }
+    if (range.to != range.from) {
+        sel_ahead.ranges[sel_ahead.n++] = range;
     }
 
     return page;

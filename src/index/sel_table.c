@@ -29,7 +29,7 @@
 /* memory for growth is asked for so many insertions before: a part of the
    limit, but at least what takes some milliseconds */
 #define SEL_TABLE_AHEAD  32
-#define SEL_TABLE_SOON   16384
+#define SEL_TABLE_SOON   65536
 
 
 static bool sel_table_resize(sel_table_t *table, uint64_t total,
@@ -121,7 +121,7 @@ sel_table_limit(sel_table_t *table, uint32_t homes)
 
     ahead = table->limit / SEL_TABLE_AHEAD;
     ahead = ahead > SEL_TABLE_SOON ? ahead : SEL_TABLE_SOON;
-    ahead = ahead < table->limit / 4 ? ahead : table->limit / 4;
+    ahead = ahead < table->limit / 2 ? ahead : table->limit / 2;
 
     table->expect = table->limit - ahead;
 }
