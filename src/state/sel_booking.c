@@ -44,13 +44,9 @@ sel_booking_find(const sel_zone_t *zone, uint64_t hash, sel_str_t id)
         booking = sel_zone_booking(zone, number);
         number = booking->id_next;
 
-        if (booking->hash != hash || booking->id_len != id.len) {
-            continue;
-        }
-
-        if (id.len <= SEL_BOOKING_ID
-            ? sel_str_eq(id, (sel_str_t) { booking->id_len, booking->id })
-            : sel_zone_chain_equal(zone, booking->id_chain, id, sel_str("")))
+        if (booking->hash == hash
+            && sel_zone_id_equal(zone, id, booking->id_len, booking->id,
+                                 booking->id_chain))
         {
             return booking;
         }
@@ -63,15 +59,8 @@ sel_booking_find(const sel_zone_t *zone, uint64_t hash, sel_str_t id)
 uint64_t
 sel_booking_need(const sel_booking_t *in)
 {
-    uint64_t  need;
-
-    need = 1 + (uint64_t) sel_keys_need(in->n_blocks);
-
-    if (in->id.len > SEL_BOOKING_ID) {
-        need += sel_zone_chain_need(in->id.len);
-    }
-
-    return need;
+    return 1 + (uint64_t) sel_keys_need(in->n_blocks)
+           + sel_zone_id_need(in->id.len, SEL_BOOKING_ID);
 }
 
 
@@ -102,13 +91,8 @@ sel_booking_make(sel_zone_t *zone, const sel_booking_t *in, uint64_t hash,
     booking->id_len = (uint32_t) in->id.len;
     SEL_ZONE_STEP();
 
-    if (in->id.len > SEL_BOOKING_ID) {
-        booking->id_chain = sel_zone_chain_write(zone, in->id.data,
-                                                 in->id.len);
-
-    } else if (in->id.len != 0) {
-        memcpy(booking->id, in->id.data, in->id.len);
-    }
+    booking->id_chain = sel_zone_id_write(zone, in->id, booking->id,
+                                          SEL_BOOKING_ID);
 
     path = (sel_path_t) { in->path, SEL_CHUNK_NONE, 0 };
     booking->n_blocks = in->n_blocks;
@@ -122,16 +106,11 @@ sel_booking_make(sel_zone_t *zone, const sel_booking_t *in, uint64_t hash,
 void
 sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    uint32_t             *bucket;
     sel_slot_t           *slot;
     sel_session_chunk_t  *session;
 
-    bucket = sel_zone_id_bucket(zone, booking->hash);
-
-    booking->id_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = sel_zone_chunk_number(zone, booking);
-    SEL_ZONE_STEP();
+    sel_bucket_insert(zone, sel_zone_id_bucket(zone, booking->hash),
+                      &booking->id_next);
 
     sel_booking_age(zone, booking);
     sel_booking_join(zone, booking);
@@ -154,7 +133,6 @@ sel_booking_link(sel_zone_t *zone, sel_booking_chunk_t *booking)
 void
 sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
 {
-    uint32_t              number, *link;
     sel_slot_t           *slot;
     sel_session_chunk_t  *session;
 
@@ -168,15 +146,8 @@ sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
     sel_chunk_set_tag(&booking->head, SEL_CHUNK_FREE);
     SEL_ZONE_STEP();
 
-    number = sel_zone_chunk_number(zone, booking);
-    link = sel_zone_id_bucket(zone, booking->hash);
-
-    while (*link != number) {
-        link = &sel_zone_booking(zone, *link)->id_next;
-    }
-
-    *link = booking->id_next;
-    SEL_ZONE_STEP();
+    sel_bucket_remove(zone, sel_zone_id_bucket(zone, booking->hash),
+                      &booking->id_next);
 
     sel_booking_unage(zone, booking);
     sel_booking_leave(zone, booking);
@@ -201,7 +172,7 @@ sel_booking_end(sel_zone_t *zone, sel_booking_chunk_t *booking)
     sel_zone_chain_give(zone, booking->path);
     sel_zone_chain_give(zone, booking->id_chain);
     sel_zone_chain_give(zone, booking->life);
-    sel_zone_chain_give(zone, number);
+    sel_zone_chain_give(zone, sel_zone_chunk_number(zone, booking));
 }
 
 

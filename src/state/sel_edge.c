@@ -58,30 +58,16 @@ sel_edge_take(sel_zone_t *zone)
 static void
 sel_edge_link(sel_zone_t *zone, sel_edge_chunk_t *edge)
 {
-    uint32_t  *bucket;
-
-    bucket = sel_zone_edge_bucket(zone, edge->first);
-
-    edge->bucket_next = *bucket;
-    *bucket = sel_zone_chunk_number(zone, edge);
-    SEL_ZONE_STEP();
+    sel_bucket_insert(zone, sel_zone_edge_bucket(zone, edge->first),
+                      &edge->bucket_next);
 }
 
 
 static void
 sel_edge_unlink(sel_zone_t *zone, sel_edge_chunk_t *edge)
 {
-    uint32_t  number, *link;
-
-    number = sel_zone_chunk_number(zone, edge);
-    link = sel_zone_edge_bucket(zone, edge->first);
-
-    while (*link != number) {
-        link = &sel_zone_edge(zone, *link)->bucket_next;
-    }
-
-    *link = edge->bucket_next;
-    SEL_ZONE_STEP();
+    sel_bucket_remove(zone, sel_zone_edge_bucket(zone, edge->first),
+                      &edge->bucket_next);
 }
 
 

@@ -9,8 +9,6 @@ static uint32_t *sel_list_newer(const sel_zone_t *zone, sel_list_t *list,
     const sel_links_t *links, uint32_t number);
 static uint32_t *sel_list_older(const sel_zone_t *zone, sel_list_t *list,
     const sel_links_t *links, uint32_t number);
-static sel_links_t *sel_list_links(const sel_zone_t *zone,
-    const sel_links_t *links, uint32_t number);
 
 
 void
@@ -52,7 +50,7 @@ sel_list_newer(const sel_zone_t *zone, sel_list_t *list,
     const sel_links_t *links, uint32_t number)
 {
     return number == SEL_CHUNK_NONE
-           ? &list->oldest : &sel_list_links(zone, links, number)->newer;
+           ? &list->oldest : sel_zone_same(zone, &links->newer, number);
 }
 
 
@@ -61,22 +59,5 @@ sel_list_older(const sel_zone_t *zone, sel_list_t *list,
     const sel_links_t *links, uint32_t number)
 {
     return number == SEL_CHUNK_NONE
-           ? &list->newest : &sel_list_links(zone, links, number)->older;
-}
-
-
-/* The links of another record: where they are in the one given. */
-
-static sel_links_t *
-sel_list_links(const sel_zone_t *zone, const sel_links_t *links,
-    uint32_t number)
-{
-    size_t          offset;
-    const uint8_t  *chunk;
-
-    chunk = (const uint8_t *) sel_zone_chunk(zone,
-                                         sel_zone_chunk_number(zone, links));
-    offset = (size_t) ((const uint8_t *) links - chunk);
-
-    return (sel_links_t *) ((uint8_t *) sel_zone_chunk(zone, number) + offset);
+           ? &list->newest : sel_zone_same(zone, &links->older, number);
 }

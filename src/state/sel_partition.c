@@ -128,21 +128,10 @@ sel_zone_partition_make(sel_zone_t *zone, const sel_partition_t *partition,
 void
 sel_zone_partition_link(sel_zone_t *zone, sel_partition_chunk_t *record)
 {
-    uint32_t  number, *bucket;
-
-    number = sel_zone_chunk_number(zone, record);
-
-    bucket = sel_zone_name_bucket(zone, record->hash);
-    record->name_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = number;
-    SEL_ZONE_STEP();
-
-    bucket = sel_zone_number_bucket(zone, record->number);
-    record->number_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = number;
-    SEL_ZONE_STEP();
+    sel_bucket_insert(zone, sel_zone_name_bucket(zone, record->hash),
+                      &record->name_next);
+    sel_bucket_insert(zone, sel_zone_number_bucket(zone, record->number),
+                      &record->number_next);
 
     zone->header->partitions++;
     SEL_ZONE_STEP();

@@ -118,26 +118,10 @@ sel_zone_partition_drop(sel_zone_t *zone)
 static void
 sel_partition_unlink(sel_zone_t *zone, const sel_partition_chunk_t *record)
 {
-    uint32_t  number, *link;
-
-    number = sel_zone_chunk_number(zone, record);
-    link = sel_zone_name_bucket(zone, record->hash);
-
-    while (*link != number) {
-        link = &sel_zone_partition(zone, *link)->name_next;
-    }
-
-    *link = record->name_next;
-    SEL_ZONE_STEP();
-
-    link = sel_zone_number_bucket(zone, record->number);
-
-    while (*link != number) {
-        link = &sel_zone_partition(zone, *link)->number_next;
-    }
-
-    *link = record->number_next;
-    SEL_ZONE_STEP();
+    sel_bucket_remove(zone, sel_zone_name_bucket(zone, record->hash),
+                      &record->name_next);
+    sel_bucket_remove(zone, sel_zone_number_bucket(zone, record->number),
+                      &record->number_next);
 
     zone->header->partitions--;
     SEL_ZONE_STEP();

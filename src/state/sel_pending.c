@@ -83,11 +83,8 @@ sel_pending_need(const sel_pending_t *in)
 
     need = 1 + (uint64_t) sel_keys_need(in->n_blocks)
            + sel_keys_need(in->n_hashes)
-           + sel_zone_chain_need(in->lora_name.len + in->session_id.len);
-
-    if (in->id.len > SEL_PENDING_ID) {
-        need += sel_zone_chain_need(in->id.len);
-    }
+           + sel_zone_chain_need(in->lora_name.len + in->session_id.len)
+           + sel_zone_id_need(in->id.len, SEL_PENDING_ID);
 
     return need;
 }
@@ -188,15 +185,8 @@ sel_pending_fill(sel_zone_t *zone, const sel_pending_t *in,
     pending->session = in->session_id.data != NULL;
     pending->zero = 0;
 
-    pending->id_chain = SEL_CHUNK_NONE;
-
-    if (in->id.len > SEL_PENDING_ID) {
-        pending->id_chain = sel_zone_chain_write(zone, in->id.data,
-                                                 in->id.len);
-
-    } else if (in->id.len != 0) {
-        memcpy(pending->id, in->id.data, in->id.len);
-    }
+    pending->id_chain = sel_zone_id_write(zone, in->id, pending->id,
+                                          SEL_PENDING_ID);
 
     path = (sel_path_t) { in->sequence, SEL_CHUNK_NONE, 0 };
     pending->sequence = sel_keys_write(zone, path, 0, in->n_blocks, &last);

@@ -28,15 +28,9 @@ sel_zone_pending_find(const sel_zone_t *zone, uint64_t hash,
         pending = sel_zone_pending(zone, number);
         number = pending->bucket_next;
 
-        if (pending->hash != hash || pending->partition != partition
-            || pending->id_len != id.len)
-        {
-            continue;
-        }
-
-        if (id.len <= SEL_PENDING_ID
-            ? sel_str_eq(id, (sel_str_t) { pending->id_len, pending->id })
-            : sel_zone_chain_equal(zone, pending->id_chain, id, sel_str("")))
+        if (pending->hash == hash && pending->partition == partition
+            && sel_zone_id_equal(zone, id, pending->id_len, pending->id,
+                                 pending->id_chain))
         {
             return pending;
         }
@@ -49,18 +43,12 @@ sel_zone_pending_find(const sel_zone_t *zone, uint64_t hash,
 void
 sel_zone_pending_link(sel_zone_t *zone, sel_pending_chunk_t *pending)
 {
-    uint32_t            number, *bucket;
     sel_zone_header_t  *header;
 
     header = zone->header;
-    number = sel_zone_chunk_number(zone, pending);
-    bucket = sel_zone_pending_bucket(zone, pending->hash);
 
-    pending->bucket_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = number;
-    SEL_ZONE_STEP();
-
+    sel_bucket_insert(zone, sel_zone_pending_bucket(zone, pending->hash),
+                      &pending->bucket_next);
     sel_list_insert(zone, &header->pending_list, header->pending_list.newest,
                     &pending->order);
 
@@ -76,23 +64,15 @@ sel_zone_pending_link(sel_zone_t *zone, sel_pending_chunk_t *pending)
 void
 sel_zone_pending_end(sel_zone_t *zone, sel_pending_chunk_t *pending)
 {
-    uint32_t            number, *link;
     sel_zone_header_t  *header;
 
     sel_chunk_set_tag(&pending->head, SEL_CHUNK_FREE);
     SEL_ZONE_STEP();
 
     header = zone->header;
-    number = sel_zone_chunk_number(zone, pending);
-    link = sel_zone_pending_bucket(zone, pending->hash);
 
-    while (*link != number) {
-        link = &sel_zone_pending(zone, *link)->bucket_next;
-    }
-
-    *link = pending->bucket_next;
-    SEL_ZONE_STEP();
-
+    sel_bucket_remove(zone, sel_zone_pending_bucket(zone, pending->hash),
+                      &pending->bucket_next);
     sel_list_remove(zone, &header->pending_list, &pending->order);
 
     header->pending--;
@@ -108,7 +88,7 @@ sel_zone_pending_end(sel_zone_t *zone, sel_pending_chunk_t *pending)
     sel_zone_chain_give(zone, pending->sequence);
     sel_zone_chain_give(zone, pending->hashes);
     sel_zone_chain_give(zone, pending->texts);
-    sel_zone_chain_give(zone, number);
+    sel_zone_chain_give(zone, sel_zone_chunk_number(zone, pending));
 }
 
 

@@ -29,7 +29,6 @@ static void sel_rebuild_records(sel_zone_t *zone);
 static void sel_rebuild_worker(sel_zone_t *zone, sel_worker_chunk_t *worker);
 static void sel_rebuild_changes(sel_zone_t *zone);
 static uint32_t sel_rebuild_sort(sel_zone_t *zone);
-static uint32_t *sel_rebuild_newer(const sel_zone_t *zone, uint32_t number);
 static bool sel_rebuild_first(const sel_zone_t *zone, uint32_t a, uint32_t b);
 static void sel_rebuild_use(sel_zone_t *zone);
 static void sel_rebuild_ranks(sel_zone_t *zone,
@@ -38,7 +37,7 @@ static void sel_rebuild_free(sel_zone_t *zone);
 
 
 static const sel_order_t  sel_rebuild_worker_order = {
-    sel_rebuild_newer, sel_rebuild_first
+    offsetof(sel_worker_chunk_t, order.newer), sel_rebuild_first
 };
 
 
@@ -69,11 +68,9 @@ sel_rebuild_reset(sel_zone_t *zone)
     header->slots_used = 0;
     header->workers = 0;
     header->partitions = 0;
-    header->changes.oldest = SEL_CHUNK_NONE;
-    header->changes.newest = SEL_CHUNK_NONE;
+    header->changes = SEL_LIST_EMPTY;
     header->n_tombs = 0;
-    header->idle.oldest = SEL_CHUNK_NONE;
-    header->idle.newest = SEL_CHUNK_NONE;
+    header->idle = SEL_LIST_EMPTY;
     header->idle_chunks = 0;
     SEL_ZONE_STEP();
 
@@ -183,11 +180,8 @@ sel_rebuild_worker(sel_zone_t *zone, sel_worker_chunk_t *worker)
         break;
     }
 
-    link = sel_zone_worker_bucket(zone, worker->worker_id);
-    worker->bucket_next = *link;
-    SEL_ZONE_STEP();
-    *link = sel_zone_chunk_number(zone, worker);
-    SEL_ZONE_STEP();
+    sel_bucket_insert(zone, sel_zone_worker_bucket(zone, worker->worker_id),
+                      &worker->bucket_next);
 }
 
 
@@ -264,13 +258,6 @@ sel_rebuild_sort(sel_zone_t *zone)
     }
 
     return sel_zone_sort(zone, list, &sel_rebuild_worker_order);
-}
-
-
-static uint32_t *
-sel_rebuild_newer(const sel_zone_t *zone, uint32_t number)
-{
-    return &sel_zone_worker(zone, number)->order.newer;
 }
 
 

@@ -14,18 +14,14 @@
 #include "state/sel_session_impl.h"
 
 
-static uint32_t *sel_rebuild_newer_booking(const sel_zone_t *zone,
-    uint32_t number);
 static bool sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
-static uint32_t *sel_rebuild_newer_pending(const sel_zone_t *zone,
-    uint32_t number);
 static bool sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
-static uint32_t *sel_rebuild_newer_session(const sel_zone_t *zone,
-    uint32_t number);
 static bool sel_rebuild_first_session(const sel_zone_t *zone, uint32_t a,
     uint32_t b);
+static void sel_rebuild_note(sel_zone_t *zone, sel_list_t *list,
+    sel_links_t *links);
 static void sel_rebuild_link_pending(sel_zone_t *zone);
 static uint32_t sel_rebuild_link_sessions(sel_zone_t *zone);
 static void sel_rebuild_give_sessions(sel_zone_t *zone, uint32_t number);
@@ -35,15 +31,15 @@ static bool sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking);
 
 
 static const sel_order_t  sel_rebuild_booking_order = {
-    sel_rebuild_newer_booking, sel_rebuild_first_booking
+    offsetof(sel_booking_chunk_t, order.newer), sel_rebuild_first_booking
 };
 
 static const sel_order_t  sel_rebuild_pending_order = {
-    sel_rebuild_newer_pending, sel_rebuild_first_pending
+    offsetof(sel_pending_chunk_t, order.newer), sel_rebuild_first_pending
 };
 
 static const sel_order_t  sel_rebuild_session_order = {
-    sel_rebuild_newer_session, sel_rebuild_first_session
+    offsetof(sel_session_chunk_t, idle.newer), sel_rebuild_first_session
 };
 
 
@@ -58,18 +54,15 @@ sel_rebuild_books_reset(sel_zone_t *zone)
     header = zone->header;
 
     header->bookings = 0;
-    header->booking_list.oldest = SEL_CHUNK_NONE;
-    header->booking_list.newest = SEL_CHUNK_NONE;
+    header->booking_list = SEL_LIST_EMPTY;
     header->edges = 0;
     header->pending = 0;
-    header->pending_list.oldest = SEL_CHUNK_NONE;
-    header->pending_list.newest = SEL_CHUNK_NONE;
+    header->pending_list = SEL_LIST_EMPTY;
     header->pending_chunks = 0;
     header->pending_size = 0;
     header->sessions = 0;
     header->sessions_idle = 0;
-    header->session_list.oldest = SEL_CHUNK_NONE;
-    header->session_list.newest = SEL_CHUNK_NONE;
+    header->session_list = SEL_LIST_EMPTY;
     header->session_chunks = 0;
     SEL_ZONE_STEP();
 
@@ -101,32 +94,35 @@ sel_rebuild_books_reset(sel_zone_t *zone)
 void
 sel_rebuild_booking(sel_zone_t *zone, uint32_t number)
 {
-    sel_zone_booking(zone, number)->order.newer =
-                                             zone->header->booking_list.oldest;
-    SEL_ZONE_STEP();
-    zone->header->booking_list.oldest = number;
-    SEL_ZONE_STEP();
+    sel_rebuild_note(zone, &zone->header->booking_list,
+                     &sel_zone_booking(zone, number)->order);
 }
 
 
 void
 sel_rebuild_pending(sel_zone_t *zone, uint32_t number)
 {
-    sel_zone_pending(zone, number)->order.newer =
-                                             zone->header->pending_list.oldest;
-    SEL_ZONE_STEP();
-    zone->header->pending_list.oldest = number;
-    SEL_ZONE_STEP();
+    sel_rebuild_note(zone, &zone->header->pending_list,
+                     &sel_zone_pending(zone, number)->order);
 }
 
 
 void
 sel_rebuild_session(sel_zone_t *zone, uint32_t number)
 {
-    sel_zone_session(zone, number)->idle.newer =
-                                             zone->header->session_list.oldest;
+    sel_rebuild_note(zone, &zone->header->session_list,
+                     &sel_zone_session(zone, number)->idle);
+}
+
+
+/* Lists a record in front of the others, in no order yet. */
+
+static void
+sel_rebuild_note(sel_zone_t *zone, sel_list_t *list, sel_links_t *links)
+{
+    links->newer = list->oldest;
     SEL_ZONE_STEP();
-    zone->header->session_list.oldest = number;
+    list->oldest = sel_zone_chunk_number(zone, links);
     SEL_ZONE_STEP();
 }
 
@@ -347,13 +343,6 @@ sel_rebuild_book(sel_zone_t *zone, sel_booking_chunk_t *booking)
 }
 
 
-static uint32_t *
-sel_rebuild_newer_booking(const sel_zone_t *zone, uint32_t number)
-{
-    return &sel_zone_booking(zone, number)->order.newer;
-}
-
-
 static bool
 sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a, uint32_t b)
 {
@@ -367,25 +356,11 @@ sel_rebuild_first_booking(const sel_zone_t *zone, uint32_t a, uint32_t b)
 }
 
 
-static uint32_t *
-sel_rebuild_newer_pending(const sel_zone_t *zone, uint32_t number)
-{
-    return &sel_zone_pending(zone, number)->order.newer;
-}
-
-
 static bool
 sel_rebuild_first_pending(const sel_zone_t *zone, uint32_t a, uint32_t b)
 {
     return sel_zone_pending(zone, a)->generation
            < sel_zone_pending(zone, b)->generation;
-}
-
-
-static uint32_t *
-sel_rebuild_newer_session(const sel_zone_t *zone, uint32_t number)
-{
-    return &sel_zone_session(zone, number)->idle.newer;
 }
 
 

@@ -10,8 +10,8 @@
 
 /* How records are listed and which of two comes first. */
 typedef struct {
-    uint32_t  *(*link)(const sel_zone_t *zone, uint32_t number);
-    bool       (*before)(const sel_zone_t *zone, uint32_t a, uint32_t b);
+    size_t   newer;             /* where a record has its link */
+    bool   (*before)(const sel_zone_t *zone, uint32_t a, uint32_t b);
 } sel_order_t;
 
 

@@ -20,6 +20,7 @@ bool
 sel_session_plan(sel_zone_t *zone, const sel_booking_t *booking,
     sel_session_plan_t *plan)
 {
+    sel_session_chunk_t          *found;
     const sel_booking_session_t  *in;
 
     in = &booking->session;
@@ -32,8 +33,16 @@ sel_session_plan(sel_zone_t *zone, const sel_booking_t *booking,
 
     plan->in = in;
     plan->hash = sel_session_hash(zone, booking->partition, in->id);
-    plan->record = sel_zone_session_live(zone, plan->hash, booking->partition,
-                                         in->id, booking->now);
+
+    found = sel_zone_session_find(zone, plan->hash, booking->partition,
+                                  in->id);
+
+    if (found != NULL && sel_zone_session_dead(zone, found, booking->now)) {
+        plan->dead = found;
+
+    } else {
+        plan->record = found;
+    }
 
     return in->revision == (plan->record != NULL ? plan->record->revision : 0);
 }
@@ -43,17 +52,14 @@ bool
 sel_session_settle(sel_zone_t *zone, const sel_booking_t *booking,
     uint16_t slot, sel_session_plan_t *plan)
 {
-    sel_session_chunk_t  *dead;
-
     if (plan->in == NULL) {
         return true;
     }
 
     if (plan->record == NULL) {
-        dead = sel_zone_session_find(zone, plan->hash, booking->partition,
-                                     plan->in->id);
-        if (dead != NULL) {
-            sel_zone_session_end(zone, dead);
+
+        if (plan->dead != NULL) {
+            sel_zone_session_end(zone, plan->dead);
             sel_count(zone, SEL_COUNT_SESSION_IDLE, 1);
         }
 
@@ -121,26 +127,21 @@ sel_session_full(const sel_zone_t *zone, uint32_t partition)
 bool
 sel_session_room(sel_zone_t *zone, sel_session_plan_t *plan, uint64_t need)
 {
-    uint64_t  more, most;
+    uint64_t  chunks, more, most;
 
+    if (plan->in == NULL) {
+        return sel_zone_room(zone, need);
+    }
+
+    chunks = sel_session_chunks(plan->in->id.len);
+    more = plan->binds ? chunks : 0;
     most = sel_zone_room_most(zone);
-    more = 0;
 
-    if (plan->record != NULL) {
+    if (plan->record != NULL && plan->record->leases == 0) {
 
-        /* is not to be dropped for it */
+        /* is not to be dropped for it, and has the room of what follows it */
 
-        most -= sel_zone_session_idle_chunks(plan->record);
-    }
-
-    if (plan->binds) {
-        more = sel_session_chunks(plan->in->id.len);
-    }
-
-    if (plan->moves && plan->record->leases == 0) {
-
-        /* has the new one's room */
-
+        most -= chunks;
         more = 0;
     }
 
@@ -207,16 +208,8 @@ sel_session_make(sel_zone_t *zone, const sel_session_plan_t *plan,
     session->dp_rank = zone->slots[booking->slot].dp_rank;
     session->partition = booking->partition;
     session->id_len = (uint32_t) id.len;
-    session->id_chain = SEL_CHUNK_NONE;
-    SEL_ZONE_STEP();
-
-    if (id.len > SEL_SESSION_ID) {
-        session->id_chain = sel_zone_chain_write(zone, id.data, id.len);
-
-    } else if (id.len != 0) {
-        memcpy(session->id, id.data, id.len);
-    }
-
+    session->id_chain = sel_zone_id_write(zone, id, session->id,
+                                          SEL_SESSION_ID);
     SEL_ZONE_STEP();
     sel_chunk_set_tag(&session->head, SEL_CHUNK_SESSION);
     SEL_ZONE_STEP();

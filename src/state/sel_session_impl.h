@@ -61,7 +61,7 @@ sel_zone_session_bucket(const sel_zone_t *zone, uint64_t hash)
 static inline uint32_t
 sel_session_chunks(size_t id_len)
 {
-    return 1 + (id_len > SEL_SESSION_ID ? sel_zone_chain_need(id_len) : 0);
+    return 1 + sel_zone_id_need(id_len, SEL_SESSION_ID);
 }
 
 
@@ -78,6 +78,10 @@ sel_session_chunk_t *sel_zone_session_find(const sel_zone_t *zone,
 sel_session_chunk_t *sel_zone_session_live(const sel_zone_t *zone,
     uint64_t hash, uint32_t partition, sel_str_t id, uint64_t now);
 
+/* Whether its time is over and nobody holds it. */
+bool sel_zone_session_dead(const sel_zone_t *zone,
+    const sel_session_chunk_t *session, uint64_t now);
+
 /* The one that a booking holds, ended or not; or NULL. */
 sel_session_chunk_t *sel_zone_session_held(const sel_zone_t *zone,
     const sel_booking_chunk_t *booking);
@@ -88,9 +92,6 @@ void sel_zone_session_touch(sel_session_chunk_t *session);
 /* Puts a published record in its table; nobody holds it.  None has become
    idle later. */
 void sel_zone_session_link(sel_zone_t *zone, sel_session_chunk_t *session);
-
-/* Chunks of an idle record; 0 when it is held. */
-uint32_t sel_zone_session_idle_chunks(const sel_session_chunk_t *session);
 
 /* One more or one fewer holds it. */
 void sel_zone_session_hold(sel_zone_t *zone, sel_session_chunk_t *session);
@@ -126,6 +127,7 @@ typedef struct {
                          *in;
     uint64_t              hash;
     sel_session_chunk_t  *record;       /* its live binding, or NULL */
+    sel_session_chunk_t  *dead;         /* or one whose time is over */
     bool                  moves;        /* and that is for another rank, */
     bool                  gone;         /* which is not there any more */
     bool                  binds;        /* a new binding is to be made */

@@ -36,15 +36,9 @@ sel_zone_session_find(const sel_zone_t *zone, uint64_t hash,
         session = sel_zone_session(zone, number);
         number = session->bucket_next;
 
-        if (session->hash != hash || session->partition != partition
-            || session->id_len != id.len)
-        {
-            continue;
-        }
-
-        if (id.len <= SEL_SESSION_ID
-            ? sel_str_eq(id, (sel_str_t) { session->id_len, session->id })
-            : sel_zone_chain_equal(zone, session->id_chain, id, sel_str("")))
+        if (session->hash == hash && session->partition == partition
+            && sel_zone_id_equal(zone, id, session->id_len, session->id,
+                                 session->id_chain))
         {
             return session;
         }
@@ -62,10 +56,17 @@ sel_zone_session_live(const sel_zone_t *zone, uint64_t hash,
 
     session = sel_zone_session_find(zone, hash, partition, id);
 
-    return session != NULL
-           && (session->leases != 0
-               || now < session->since + zone->header->session_ttl)
+    return session != NULL && !sel_zone_session_dead(zone, session, now)
            ? session : NULL;
+}
+
+
+bool
+sel_zone_session_dead(const sel_zone_t *zone,
+    const sel_session_chunk_t *session, uint64_t now)
+{
+    return session->leases == 0
+           && now >= session->since + zone->header->session_ttl;
 }
 
 
@@ -89,16 +90,12 @@ sel_zone_session_touch(sel_session_chunk_t *session)
 void
 sel_zone_session_link(sel_zone_t *zone, sel_session_chunk_t *session)
 {
-    uint32_t               *bucket;
     sel_partition_chunk_t  *partition;
 
-    bucket = sel_zone_session_bucket(zone, session->hash);
-
     session->leases = 0;
-    session->bucket_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = sel_zone_chunk_number(zone, session);
-    SEL_ZONE_STEP();
+
+    sel_bucket_insert(zone, sel_zone_session_bucket(zone, session->hash),
+                      &session->bucket_next);
 
     zone->header->sessions++;
     SEL_ZONE_STEP();
@@ -199,31 +196,16 @@ sel_session_wake(sel_zone_t *zone, sel_session_chunk_t *session)
 }
 
 
-uint32_t
-sel_zone_session_idle_chunks(const sel_session_chunk_t *session)
-{
-    return session->leases == 0 ? sel_session_chunks(session->id_len) : 0;
-}
-
-
 void
 sel_zone_session_end(sel_zone_t *zone, sel_session_chunk_t *session)
 {
-    uint32_t                number, *link;
     sel_partition_chunk_t  *partition;
 
     sel_chunk_set_tag(&session->head, SEL_CHUNK_SESSION_ENDED);
     SEL_ZONE_STEP();
 
-    number = sel_zone_chunk_number(zone, session);
-    link = sel_zone_session_bucket(zone, session->hash);
-
-    while (*link != number) {
-        link = &sel_zone_session(zone, *link)->bucket_next;
-    }
-
-    *link = session->bucket_next;
-    SEL_ZONE_STEP();
+    sel_bucket_remove(zone, sel_zone_session_bucket(zone, session->hash),
+                      &session->bucket_next);
 
     zone->header->sessions--;
     SEL_ZONE_STEP();
@@ -261,7 +243,7 @@ sel_zone_sessions_reap(sel_zone_t *zone, uint64_t now, uint32_t max)
     for (n = 0; n < max && zone->header->sessions_idle != 0; n++) {
         oldest = sel_zone_session(zone, zone->header->session_list.oldest);
 
-        if (now < oldest->since + zone->header->session_ttl) {
+        if (!sel_zone_session_dead(zone, oldest, now)) {
             break;
         }
 

@@ -10,6 +10,8 @@
 #define SEL_SORT_BINS  32
 
 
+static uint32_t *sel_sort_link(const sel_zone_t *zone, uint32_t number,
+    const sel_order_t *order);
 static uint32_t sel_sort_merge(sel_zone_t *zone, uint32_t a, uint32_t b,
     const sel_order_t *order);
 
@@ -22,7 +24,7 @@ sel_zone_sort(sel_zone_t *zone, uint32_t list, const sel_order_t *order)
     memset(bins, 0, sizeof(bins));
 
     for (number = list; number != SEL_CHUNK_NONE; number = next) {
-        link = order->link(zone, number);
+        link = sel_sort_link(zone, number, order);
         next = *link;
         *link = SEL_CHUNK_NONE;
         SEL_ZONE_STEP();
@@ -47,6 +49,15 @@ sel_zone_sort(sel_zone_t *zone, uint32_t list, const sel_order_t *order)
 }
 
 
+static uint32_t *
+sel_sort_link(const sel_zone_t *zone, uint32_t number,
+    const sel_order_t *order)
+{
+    return (uint32_t *) (void *) ((uint8_t *) sel_zone_chunk(zone, number)
+                                  + order->newer);
+}
+
+
 static uint32_t
 sel_sort_merge(sel_zone_t *zone, uint32_t a, uint32_t b,
     const sel_order_t *order)
@@ -59,12 +70,12 @@ sel_sort_merge(sel_zone_t *zone, uint32_t a, uint32_t b,
 
         if (order->before(zone, a, b)) {
             *link = a;
-            link = order->link(zone, a);
+            link = sel_sort_link(zone, a, order);
             a = *link;
 
         } else {
             *link = b;
-            link = order->link(zone, b);
+            link = sel_sort_link(zone, b, order);
             b = *link;
         }
 

@@ -48,14 +48,8 @@ sel_zone_worker_find(const sel_zone_t *zone, uint64_t worker_id)
 void
 sel_zone_worker_link(sel_zone_t *zone, sel_worker_chunk_t *worker)
 {
-    uint32_t  *bucket;
-
-    bucket = sel_zone_worker_bucket(zone, worker->worker_id);
-
-    worker->bucket_next = *bucket;
-    SEL_ZONE_STEP();
-    *bucket = sel_zone_chunk_number(zone, worker);
-    SEL_ZONE_STEP();
+    sel_bucket_insert(zone, sel_zone_worker_bucket(zone, worker->worker_id),
+                      &worker->bucket_next);
 
     sel_zone_changes_append(zone, worker);
 }
@@ -64,24 +58,15 @@ sel_zone_worker_link(sel_zone_t *zone, sel_worker_chunk_t *worker)
 void
 sel_zone_worker_retire(sel_zone_t *zone, sel_worker_chunk_t *worker)
 {
-    uint32_t  number, *link;
-
     sel_chunk_set_tag(&worker->head, SEL_CHUNK_FREE);
     SEL_ZONE_STEP();
 
-    number = sel_zone_chunk_number(zone, worker);
-    link = sel_zone_worker_bucket(zone, worker->worker_id);
-
-    while (*link != number) {
-        link = &sel_zone_worker(zone, *link)->bucket_next;
-    }
-
-    *link = worker->bucket_next;
-    SEL_ZONE_STEP();
+    sel_bucket_remove(zone, sel_zone_worker_bucket(zone, worker->worker_id),
+                      &worker->bucket_next);
 
     sel_zone_changes_remove(zone, worker);
     sel_zone_worker_strip(zone, worker);
-    sel_zone_chain_give(zone, number);
+    sel_zone_chain_give(zone, sel_zone_chunk_number(zone, worker));
 }
 
 

@@ -54,6 +54,9 @@ typedef struct {
 } sel_list_t;
 
 
+#define SEL_LIST_EMPTY  (sel_list_t) { SEL_CHUNK_NONE, SEL_CHUNK_NONE }
+
+
 /* A record's place in one; at the same offset in all records of a list. */
 typedef struct {
     uint32_t  older;
@@ -235,6 +238,20 @@ sel_zone_chunk_number(const sel_zone_t *zone, const void *chunk)
 }
 
 
+/* The field of another record that is where this one is in its own. */
+static inline void *
+sel_zone_same(const sel_zone_t *zone, const void *field, uint32_t number)
+{
+    const uint8_t  *record;
+
+    record = (const uint8_t *) sel_zone_chunk(zone,
+                                         sel_zone_chunk_number(zone, field));
+
+    return (uint8_t *) sel_zone_chunk(zone, number)
+           + ((const uint8_t *) field - record);
+}
+
+
 static inline sel_worker_chunk_t *
 sel_zone_worker(const sel_zone_t *zone, uint32_t number)
 {
@@ -314,11 +331,21 @@ uint64_t sel_zone_room_most(const sel_zone_t *zone);
 bool sel_zone_room(sel_zone_t *zone, uint64_t n);
 
 
-/* sel_worker.c: worker records in their table and order */
+/* sel_id.c: ids of records that have `room` bytes for them */
 
-/* The record of a worker, also a tomb; NULL when there is none. */
-sel_worker_chunk_t *sel_zone_worker_find(const sel_zone_t *zone,
-    uint64_t worker_id);
+/* Chunks beside the record. */
+uint32_t sel_zone_id_need(size_t len, size_t room);
+
+/* Writes an id; its chain or NONE.  The chunks must be there. */
+uint32_t sel_zone_id_write(sel_zone_t *zone, sel_str_t id, uint8_t *place,
+    size_t room);
+
+/* Whether a record's id, of len bytes, is this one. */
+bool sel_zone_id_equal(const sel_zone_t *zone, sel_str_t id, uint32_t len,
+    const uint8_t *place, uint32_t chain);
+
+
+/* sel_list.c */
 
 /* Puts a record into a list behind another of it, or NONE: as the oldest. */
 void sel_list_insert(sel_zone_t *zone, sel_list_t *list, uint32_t older,
@@ -328,6 +355,23 @@ void sel_list_insert(sel_zone_t *zone, sel_list_t *list, uint32_t older,
    were. */
 void sel_list_remove(sel_zone_t *zone, sel_list_t *list,
     const sel_links_t *links);
+
+
+/* sel_bucket.c */
+
+/* Puts a record into a bucket; next is its link there. */
+void sel_bucket_insert(sel_zone_t *zone, uint32_t *bucket, uint32_t *next);
+
+/* Takes a record out of a bucket that it is in. */
+void sel_bucket_remove(sel_zone_t *zone, uint32_t *bucket,
+    const uint32_t *next);
+
+
+/* sel_worker.c: worker records in their table and order */
+
+/* The record of a worker, also a tomb; NULL when there is none. */
+sel_worker_chunk_t *sel_zone_worker_find(const sel_zone_t *zone,
+    uint64_t worker_id);
 
 /* Puts a published record, newer than all others, in table and order. */
 void sel_zone_worker_link(sel_zone_t *zone, sel_worker_chunk_t *worker);
