@@ -28,6 +28,7 @@
 #define SEL_MEMORY_WHOLE  ((size_t) 8 * 1024 * 1024)    /* only huge pages */
 
 
+static size_t sel_memory_up(size_t size, size_t unit);
 static void sel_memory_give(void *p, size_t size);
 static bool sel_memory_allowed(const sel_memory_t *memory, size_t more);
 static bool sel_memory_within(const sel_memory_t *memory, size_t more);
@@ -44,14 +45,20 @@ bool  (*sel_memory_hook)(size_t size);
 size_t
 sel_memory_round(size_t size)
 {
-    size_t  unit;
-
     if (size < SEL_MEMORY_MAP) {
         return size;
     }
 
-    unit = size < SEL_MEMORY_WHOLE ? SEL_MEMORY_PAGE : SEL_MEMORY_HUGE;
+    return sel_memory_up(size, size < SEL_MEMORY_WHOLE ? SEL_MEMORY_PAGE
+                                                       : SEL_MEMORY_HUGE);
+}
 
+
+/* The next multiple. */
+
+static size_t
+sel_memory_up(size_t size, size_t unit)
+{
     return (size + unit - 1) / unit * unit;
 }
 
@@ -171,8 +178,7 @@ sel_memory_length(size_t size)
     size_t  unit;
 
     if (size < SEL_MEMORY_LARGE) {
-        return (size + SEL_MEMORY_PAGE - 1) / SEL_MEMORY_PAGE
-               * SEL_MEMORY_PAGE;
+        return sel_memory_up(size, SEL_MEMORY_PAGE);
     }
 
     unit = 4 * SEL_MEMORY_HUGE;
@@ -181,9 +187,7 @@ sel_memory_length(size_t size)
         unit *= 2;
     }
 
-    size += size / 4 + 2 * SEL_MEMORY_HUGE;
-
-    return (size + unit - 1) / unit * unit;
+    return sel_memory_up(size + size / 4 + 2 * SEL_MEMORY_HUGE, unit);
 }
 
 
@@ -283,7 +287,7 @@ sel_memory_clear(uint8_t *p, size_t size, size_t old)
 {
     size_t  whole;
 
-    whole = (size + SEL_MEMORY_PAGE - 1) / SEL_MEMORY_PAGE * SEL_MEMORY_PAGE;
+    whole = sel_memory_up(size, SEL_MEMORY_PAGE);
     whole = whole < old ? whole : old;
 
     memset(p + size, 0, whole - size);

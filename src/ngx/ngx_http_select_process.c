@@ -64,6 +64,8 @@ static void ngx_http_select_process_warned(void *data,
 static void ngx_http_select_process_rung(void *data);
 static bool ngx_http_select_process_expire(void);
 static bool ngx_http_select_process_reap(void);
+static bool ngx_http_select_process_end(uint32_t (*end)(sel_zone_t *zone,
+    uint64_t time, uint32_t max), uint64_t time, uint32_t max);
 static void ngx_http_select_process_shutdown(void *data);
 static void ngx_http_select_process_tick(ngx_event_t *ev);
 static void ngx_http_select_process_sweep(ngx_event_t *ev);
@@ -347,7 +349,6 @@ static bool
 ngx_http_select_process_expire(void)
 {
     uint64_t                    now, age, period;
-    ngx_uint_t                  i;
     ngx_http_select_process_t  *p;
 
     p = &ngx_http_select_process;
@@ -358,17 +359,10 @@ ngx_http_select_process_expire(void)
         return true;
     }
 
-    for (i = 0; age < now && i < NGX_HTTP_SELECT_TURNS; i++) {
-
-        if (sel_books_expire(p->service.zone, now - age,
-                             NGX_HTTP_SELECT_EXPIRE)
-            < NGX_HTTP_SELECT_EXPIRE)
-        {
-            break;
-        }
-    }
-
-    if (i == NGX_HTTP_SELECT_TURNS) {
+    if (age < now
+        && !ngx_http_select_process_end(sel_books_expire, now - age,
+                                        NGX_HTTP_SELECT_EXPIRE))
+    {
         return false;
     }
 
@@ -386,7 +380,6 @@ static bool
 ngx_http_select_process_reap(void)
 {
     uint64_t                    now, ttl;
-    ngx_uint_t                  i;
     ngx_http_select_process_t  *p;
 
     p = &ngx_http_select_process;
@@ -396,16 +389,9 @@ ngx_http_select_process_reap(void)
         return true;
     }
 
-    for (i = 0; i < NGX_HTTP_SELECT_TURNS; i++) {
-
-        if (sel_sessions_reap(p->service.zone, now, NGX_HTTP_SELECT_REAP)
-            < NGX_HTTP_SELECT_REAP)
-        {
-            break;
-        }
-    }
-
-    if (i == NGX_HTTP_SELECT_TURNS) {
+    if (!ngx_http_select_process_end(sel_sessions_reap, now,
+                                     NGX_HTTP_SELECT_REAP))
+    {
         return false;
     }
 
@@ -414,6 +400,25 @@ ngx_http_select_process_reap(void)
                               : NGX_HTTP_SELECT_REAP_MAX);
 
     return true;
+}
+
+
+/* Ends what was due at a time, max in each turn of the lock.  False: some may
+   be left. */
+
+static bool
+ngx_http_select_process_end(uint32_t (*end)(sel_zone_t *zone, uint64_t time,
+    uint32_t max), uint64_t time, uint32_t max)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_SELECT_TURNS; i++) {
+        if (end(ngx_http_select_process.service.zone, time, max) < max) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 

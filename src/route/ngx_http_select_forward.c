@@ -25,6 +25,8 @@ static ngx_int_t ngx_http_select_forward_group(ngx_http_select_forward_t *f,
     sel_str_t *group);
 static ngx_int_t ngx_http_select_forward_session(ngx_http_select_forward_t *f,
     sel_select_body_t *body);
+static ngx_int_t ngx_http_select_forward_value(ngx_http_select_forward_t *f,
+    ngx_http_complex_value_t *complex, sel_str_t *str);
 static bool ngx_http_select_forward_allows(void *data,
     const sel_view_rank_t *rank);
 static ngx_int_t ngx_http_select_forward_header(ngx_http_select_forward_t *f);
@@ -245,23 +247,11 @@ ngx_http_select_forward_route(ngx_http_select_forward_t *f,
 static ngx_int_t
 ngx_http_select_forward_group(ngx_http_select_forward_t *f, sel_str_t *group)
 {
-    ngx_str_t  value;
-
     *group = sel_str("default");
 
-    if (f->conf->group == NULL) {
-        return NGX_OK;
-    }
-
-    if (ngx_http_complex_value(f->r, f->conf->group, &value) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (value.len != 0) {
-        *group = (sel_str_t) { value.len, value.data };
-    }
-
-    return NGX_OK;
+    return f->conf->group != NULL
+           ? ngx_http_select_forward_value(f, f->conf->group, group)
+           : NGX_OK;
 }
 
 
@@ -269,15 +259,33 @@ static ngx_int_t
 ngx_http_select_forward_session(ngx_http_select_forward_t *f,
     sel_select_body_t *body)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_select_forward_value(f, f->conf->session,
+                                       &body->session_id);
+
+    if (body->session_id.len != 0) {
+        body->given |= (uint64_t) 1 << SEL_SELECT_SESSION_ID;
+    }
+
+    return rc;
+}
+
+
+/* An empty value leaves what there is. */
+
+static ngx_int_t
+ngx_http_select_forward_value(ngx_http_select_forward_t *f,
+    ngx_http_complex_value_t *complex, sel_str_t *str)
+{
     ngx_str_t  value;
 
-    if (ngx_http_complex_value(f->r, f->conf->session, &value) != NGX_OK) {
+    if (ngx_http_complex_value(f->r, complex, &value) != NGX_OK) {
         return NGX_ERROR;
     }
 
     if (value.len != 0) {
-        body->given |= (uint64_t) 1 << SEL_SELECT_SESSION_ID;
-        body->session_id = (sel_str_t) { value.len, value.data };
+        *str = (sel_str_t) { value.len, value.data };
     }
 
     return NGX_OK;

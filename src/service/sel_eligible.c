@@ -140,7 +140,7 @@ uint32_t
 sel_eligible_narrow(sel_service_t *service, const sel_target_t *target,
     uint32_t n)
 {
-    uint32_t               i, left;
+    uint32_t                i, left;
     sel_scratch_t          *s;
     const sel_view_rank_t  *rank;
 

@@ -31,7 +31,8 @@ static bool sel_reserve_tracked(const sel_reserve_t *r);
 static bool sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault);
 static bool sel_reserve_pending(sel_reserve_t *r, sel_pending_t *pending,
     sel_fault_t *fault);
-static sel_binding_t sel_reserve_binding(sel_reserve_t *r);
+static bool sel_reserve_session(sel_reserve_t *r, sel_binding_t *binding,
+    sel_fault_t *fault);
 static bool sel_reserve_ready(sel_reserve_t *r, sel_fault_t *fault);
 static sel_view_rank_t *sel_reserve_rank(const sel_view_partition_t *partition,
     uint64_t worker_id, uint32_t dp_rank, bool *worker);
@@ -255,6 +256,7 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
     sel_book_result_t  result;
 
     pending = &r->pending;
+    binding = (sel_binding_t) { 0, 0, 0 };
 
     if (!sel_reserve_pending(r, pending, fault)) {
         return false;
@@ -293,13 +295,9 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
                              sel_partition_arg(&r->partition->key));
         }
 
-        if (sel_booked(r->service->zone, r->booking.id)) {
-            return sel_reserve_taken(r->arena, r->booking.id, fault);
-        }
-
-        binding = sel_reserve_binding(r);
-
-        if (!sel_reserve_book(r, &result, fault)) {
+        if (!sel_reserve_session(r, &binding, fault)
+            || !sel_reserve_book(r, &result, fault))
+        {
             return false;
         }
 
@@ -323,27 +321,31 @@ sel_reserve_replay(sel_reserve_t *r, sel_fault_t *fault)
 }
 
 
-/* The session that was selected with, as it is now. */
+/* The session that was selected with, as it is now; an id that is taken leaves
+   it alone. */
 
-static sel_binding_t
-sel_reserve_binding(sel_reserve_t *r)
+static bool
+sel_reserve_session(sel_reserve_t *r, sel_binding_t *binding,
+    sel_fault_t *fault)
 {
-    sel_binding_t  binding;
-
-    binding = (sel_binding_t) { 0, 0, 0 };
-
-    if (r->service->settings.session_ttl != 0
-        && r->pending.session_id.data != NULL)
+    if (r->service->settings.session_ttl == 0
+        || r->pending.session_id.data == NULL)
     {
-        binding = sel_session_use(r->service->zone, r->pending.partition,
-                                  r->pending.session_id, sel_clock_ns());
-
-        r->booking.session = (sel_booking_session_t) {
-            .id = r->pending.session_id, .revision = binding.revision
-        };
+        return true;
     }
 
-    return binding;
+    if (sel_booked(r->service->zone, r->booking.id)) {
+        return sel_reserve_taken(r->arena, r->booking.id, fault);
+    }
+
+    *binding = sel_session_use(r->service->zone, r->pending.partition,
+                               r->pending.session_id, sel_clock_ns());
+
+    r->booking.session = (sel_booking_session_t) {
+        .id = r->pending.session_id, .revision = binding->revision
+    };
+
+    return true;
 }
 
 

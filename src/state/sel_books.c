@@ -20,7 +20,7 @@ typedef struct {
     uint64_t                hash;
     sel_path_t              path;
     sel_place_t             place;
-    sel_session_plan_t     session;
+    sel_session_plan_t      session;
     const sel_rank_load_t  *rank;       /* chosen */
     bool                    uneven;
 } sel_book_plan_t;
