@@ -189,12 +189,14 @@ sub through {
 }
 
 
-# Lines of the log as hashes, those of a tag.
+# Lines of the log as hashes, those of a tag.  The last line may be half there:
+# one that crosses a page of the file comes in two steps.
 
 sub lines {
     my ($self, $tag) = @_;
 
     my $text = SelLog->new($self->root . '/logs/route.log')->text;
+    $text =~ s/[^\n]+\z//;
 
     return grep { $_->{id} eq $tag }
         map { $JSON->decode($_) } grep { /"id":"\Q$tag\E"/ }
